@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from rollcall.benchmark.config.base import validated
 from rollcall.benchmark.config.errors import SettingError
+from rollcall.benchmark.config.experiment import Experiment
 from rollcall.benchmark.config.metric import Metric
 from rollcall.benchmark.config.report import Report
 from rollcall.benchmark.config.text import counted
@@ -87,6 +88,11 @@ def own_table(experiment: PaperExperiment, store: Path) -> str:
     except SettingError:
         return ""
     return board.texts()["md"]
+
+
+def is_board(experiment: Experiment) -> bool:
+    """Whether methods are entered on it: it has searches with final runs."""
+    return experiment.search is not None and experiment.search.finals is not None
 
 
 def with_report(experiment: PaperExperiment, metrics: Sequence[str], last_rounds: int | None) -> PaperExperiment:

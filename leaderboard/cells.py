@@ -109,7 +109,7 @@ class Cell:
     def scores(self, metric: Metric, last_rounds: int) -> pd.Series:
         """The score of every run that has a final value, by seed; larger is better.
 
-        It is -inf if the run diverged, or did not reach a threshold. See `rollcall.leaderboard.statistics`.
+        It is -inf if the run diverged, or did not reach a threshold.
         """
         scores = self.finals(metric, last_rounds).map(lambda value: -metric.penalty(value))
         diverged = [seed for seed, run in self.runs.items() if run.diverged]

@@ -1,25 +1,21 @@
-"""Cells against each other, seed by seed, and methods over many cells. `statistics` has the definitions."""
+"""Cells against each other, seed by seed, and methods over many cells."""
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from string import ascii_lowercase
 from typing import Any
 
-import numpy as np
 import pandas as pd
-from jaxtyping import Float
 
 from rollcall.benchmark.config.errors import SettingError, listed
 from rollcall.benchmark.config.metric import Metric
 from rollcall.benchmark.config.text import counted
-from rollcall.leaderboard import statistics
 from rollcall.leaderboard.cells import Cell, after_equal_rounds
 from rollcall.leaderboard.names import method_name
 from rollcall.leaderboard.paper.claims import round_reached
 from rollcall.leaderboard.paper.quantities import Quantity, estimate
-from rollcall.leaderboard.paper.sentences import SEARCHED, change
+from rollcall.leaderboard.paper.sentences import SEARCHED, change, interval
 from rollcall.leaderboard.ranking import METHOD, Ranking
 from rollcall.leaderboard.render import Column, Entry, Table, finite
 
@@ -57,8 +53,8 @@ class Comparison:
     def wins(self) -> tuple[int, int, int]:
         """Number of seeds in which `cell` is better, equal and worse. A diverged run is worse than all others."""
         a, b = (cell.scores(self.metric, self.last_rounds) for cell in (self.cell, self.other))
-        seeds = a.index.intersection(b.index)
-        return statistics.wins(a[seeds].to_numpy(), b[seeds].to_numpy())
+        a, b = a.align(b, join="inner")
+        return int((a > b).sum()), int((a == b).sum()), int((a < b).sum())
 
     def verdict(self, level: float = 0.95) -> int:
         """1 if the interval of a level says that `cell` is better, -1 if worse, 0 if it does not tell."""
@@ -95,8 +91,7 @@ def how(baseline: str, comparisons: Sequence[Comparison]) -> str:
     return "; ".join([*parts, *([f"‡: {SEARCHED}"] if any(one.searched for one in comparisons) else [])])
 
 
-Interval = tuple[float, float, float]
-"""A value and the ends of its interval."""
+RANK = Metric("mean rank", "min")
 
 Block = dict[str, Cell]
 """Cells that differ on one axis only, by their label on it."""
@@ -126,6 +121,17 @@ def blocks_of(ranking: Ranking) -> list[Block]:
     whole = [{cell.labels[METHOD]: cell for cell in group} for group in ranking.groups]
     groups = zip(whole, ranking.groups, strict=True)
     return [block for one, group in groups for block in ([one] if len(one) == len(group) else blocks(group))]
+
+
+def by_condition(ranking: Ranking) -> list[Cell]:
+    """The cells of a ranking, whose labels are the method and what the whole block has in common."""
+    made = []
+    for block in blocks_of(ranking):
+        common = set.intersection(*({*cell.labels.items()} for cell in block.values()))
+        for name, cell in block.items():
+            labels = {axis: label for axis, label in cell.labels.items() if (axis, label) in common}
+            made.append(replace(cell, labels=labels | {METHOD: name}))
+    return made
 
 
 def pairs(cells: Sequence[Cell], a: str, b: str) -> list[tuple[Cell, Cell]]:
@@ -167,45 +173,35 @@ def against(ranking: Ranking, baseline: str) -> dict[str, list[Comparison | None
 
 @dataclass(frozen=True)
 class Overall:
-    """Methods over blocks, in which each of them has a value, and a seed in common with the others.
+    """Methods over blocks in which each of them has a value, and a seed in common with the others.
+
+    Blocks share what a seed draws: data, initial model, minibatches. So the seed is the unit of every interval.
 
     Attributes:
-        blocks: at least one, each with its metric and the last rounds that a final value is the mean of.
+        blocks: at least one.
+        metric, last_rounds: what ranks.
         left_out: number of blocks that lack a method's value.
     """
 
-    blocks: list[tuple[Block, Metric, int]]
+    blocks: list[Block]
+    metric: Metric
+    last_rounds: int
     left_out: int = 0
 
     @cached_property
-    def by_seed(self) -> Float[np.ndarray, "seeds methods"]:
-        """The mean rank of each method over the blocks, seed by seed."""
-        return statistics.ranks_by_seed([scores_of(*one) for one in self.blocks])
+    def ranks(self) -> pd.DataFrame:
+        """The mean rank over blocks: a row for each seed, a column for each method, the best one first.
 
-    @cached_property
-    def ranks(self) -> dict[str, float]:
-        """The mean rank of each method, the best first."""
-        ranks = zip(self.blocks[0][0], self.by_seed.mean(axis=0).tolist(), strict=True)
-        return dict(sorted(ranks, key=lambda pair: pair[1]))
+        The best of a block has 1, equal scores share the mean of theirs.
+        """
+        ranked = [(-scores_of(block, self.metric, self.last_rounds)).rank(axis=1) for block in self.blocks]
+        by_seed = pd.concat(ranked).groupby(level=0).mean()
+        return by_seed[by_seed.mean().sort_values(kind="stable").index]
 
-    @cached_property
-    def test(self) -> tuple[float, float]:
-        """The p-value of the test that all methods rank alike; and the difference of ranks that tells two apart."""
-        return statistics.equal_ranks(self.by_seed)
-
-    @property
-    def alike(self) -> list[list[int]]:
-        """The sets of methods, by their place in `ranks`, that are not told apart."""
-        return statistics.alike(np.array([*self.ranks.values()]), self.test[1])
-
-    def tasks(self, *methods: str) -> list[pd.Series]:
-        """The scores of the runs of a method in each block, by seed, then those of the next method."""
-        return [block[method].scores(metric, last) for method in methods for block, metric, last in self.blocks]
-
-    def improvement(self, a: str, b: str) -> Interval:
-        """The probability that a run of `a` is better than one of `b`, with its interval."""
-        better, low, high = map(float, statistics.interval(statistics.improvement, self.tasks(a, b)))
-        return better, float(np.clip(low, 0, 1)), float(np.clip(high, 0, 1))
+    def best_in(self, method: str) -> int:
+        """The number of blocks in which its mean score is the largest."""
+        means = [scores_of(block, self.metric, self.last_rounds).mean() for block in self.blocks]
+        return sum(mean[method] == mean.max() for mean in means)
 
 
 def scores_of(block: Block, metric: Metric, last_rounds: int) -> pd.DataFrame:
@@ -224,68 +220,44 @@ def overall(ranking: Ranking) -> Overall:
     every = blocks_of(ranking)
     known = [{name: cell for name, cell in block.items() if cell.number(metric, last)} for block in every]
     whole = [{name: block[name] for name in methods} for block in known if len(block) == len(methods)]
-    complete = [(block, metric, last) for block in whole if len(scores_of(block, metric, last))]
+    complete = [block for block in whole if len(scores_of(block, metric, last))]
     if len(methods) < 2 or len(complete) < 2:
         raise SettingError(
             f"overall: {len(complete)} of {len(every)} conditions have a value of {metric.name} for each of "
             f"{', '.join(methods)}, and a seed that all have; needs two conditions and two methods. "
             "See --only algorithm=... and --last-rounds"
         )
-    return Overall(complete, len(every) - len(complete))
+    return Overall(complete, metric, last, len(every) - len(complete))
 
 
-def overall_table(over: Overall, baseline: str) -> tuple[Table, list[dict[str, Any]]]:
+def overall_table(over: Overall, baseline: str = "") -> tuple[Table, list[dict[str, Any]]]:
     """Methods over the conditions of a ranking, the best mean rank first; and as JSON has it.
 
-    `alike` has a letter for each set of methods that the test of equal ranks does not tell apart.
-
-    Args:
-        over: these conditions.
-        baseline: the method that others are compared with; if empty, the first by rank.
+    With a baseline also the difference of ranks to it, paired by seed.
     """
-    baseline, (_, metric, _) = baseline or next(iter(over.ranks)), over.blocks[0]
-    if baseline not in over.ranks:
-        raise not_among(baseline, over.ranks)
-    columns = [Column("method", words=True, axis=METHOD), Column("rank"), Column("alike", words=True)]
-    columns += [Column(f"P(>{baseline})", group="better", named=f"P(>{method_name(baseline)})")]
-
+    ranks = over.ranks
+    if baseline and baseline not in ranks:
+        raise not_among(baseline, ranks)
+    columns = [Column("method", words=True, axis=METHOD), Column("mean rank"), Column("best in")]
+    columns += [Column(f"minus {baseline}", named=f"minus {method_name(baseline)}")] if baseline else []
     entries: list[list[Entry]] = []
     rows = []
-    for index, (method, rank) in enumerate(over.ranks.items()):
-        letters = "".join(letter for letter, one in zip(ascii_lowercase, over.alike, strict=False) if index in one)
-        better = over.improvement(method, baseline)
-        entries.append([method, f"{rank:.2f}", letters, "" if method == baseline else _interval(better)])
-        row = {"labels": {METHOD: method}, "metric": metric.name, "mean_rank": rank, "alike": letters}
-        row |= _ends("better", better) | {"against": baseline, "conditions": len(over.blocks)}
-        diverged = sum(block[method].diverged for block, *_ in over.blocks)
-        rows.append(row | {"runs": sum(map(len, over.tasks(method))), "diverged": diverged})
-    p, width = over.test
-    seeds = counted(len(over.by_seed), "seed")
-    apart = (
-        f"at 5 %, corrected for all pairs: from {width:.2f} ranks on" if math.isfinite(width) else f"{seeds} tell none"
-    )
-    parts = [f"{metric.name} {metric.arrow} over {len(over.blocks)} conditions"]
+    for method in map(str, ranks):
+        rank = estimate(ranks[method].to_numpy())
+        less = estimate((ranks[method] - ranks[baseline]).to_numpy()) if baseline and method != baseline else None
+        best = over.best_in(method)
+        entry: list[Entry] = [method, interval(rank, RANK), f"{best} of {len(over.blocks)}"]
+        entries.append([*entry, *([change(less, RANK) if less else ""] if baseline else [])])
+        low, high = map(finite, rank.interval())
+        row = {"labels": {METHOD: method}, "metric": over.metric.name, "mean_rank": rank.mean, "low": low, "high": high}
+        row |= {"best_in": best, "conditions": len(over.blocks)}
+        rows.append(row | ({"against": baseline, "difference": less.mean if less else None} if baseline else {}))
+    parts = [f"{over.metric.name} {over.metric.arrow} over {len(over.blocks)} conditions"]
     parts += [f"{over.left_out} left out, in which a method has no value"] if over.left_out else []
-    parts += [
-        f"rank: mean over conditions and seeds, 1 is best; permutation test of equal ranks over {seeds}: p = {p:.2g}"
-    ]
-    parts += [f"methods with a common letter are not told apart ({apart})"]
-    parts += [f"P(>{baseline}): probability that a run is better than one of {baseline}, ties count half"]
-    parts += [
-        "brackets: 95 %, Student's t over seeds (jackknife), not corrected; a diverged run is worse than all others"
-    ]
-    parts += [SEARCHED] if any(cell.searched for block, *_ in over.blocks for cell in block.values()) else []
+    parts.append(f"mean rank over conditions and {counted(len(ranks), 'seed')}, 1 is best; a diverged run is worst")
+    parts.append("brackets: 95 %, Student's t over seeds, from three seeds")
+    parts += [SEARCHED] if any(cell.searched for block in over.blocks for cell in block.values()) else []
     return Table(columns, entries, "; ".join(parts)), rows
-
-
-def _interval(interval: Interval) -> str:
-    """A probability and its interval; without the latter where a cell has a single run."""
-    value, low, high = map("{:.2f}".format, interval)
-    return value if math.isnan(interval[1]) else f"{value} [{low}, {high}]"
-
-
-def _ends(name: str, interval: Interval) -> dict[str, float | None]:
-    return {f"{name}{end}": finite(one) for end, one in zip(("", "_low", "_high"), interval, strict=True)}
 
 
 def comparison_tables(
@@ -320,14 +292,5 @@ def comparison_tables(
             rows.append(row | one.row)
     verdicts = [one.verdict() for one in every]
     data: dict[str, Any] = {"cells": len(every), "better": verdicts.count(1), "worse": verdicts.count(-1)}
-    pairs = [({a: one.cell, b: one.other}, one.metric, one.last_rounds) for one in every]
     says = f"{a} is better in {data['better']} of {counted(len(every), 'cell')}, worse in {data['worse']}"
-    over = Overall([one for one in pairs if all(cell.number(*one[1:]) for cell in one[0].values())])
-    if over.blocks:
-        better = over.improvement(a, b)
-        seeds = counted(len(over.by_seed), "seed")
-        data |= {"p": over.test[0]} | _ends("improvement", better)
-        says += f" (by the 95 % interval). Permutation test of equal ranks over {seeds}: p = {over.test[0]:.2g}"
-        says += f". Probability that a run of {a} is better than one of {b}: {_interval(better)}"
-        says += " (Student's t over seeds)"
-    return tables, {"rows": rows, "overall": data | {"says": f"{says}."}}
+    return tables, {"rows": rows, "overall": data | {"says": f"{says} (by the 95 % interval)."}}

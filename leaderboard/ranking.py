@@ -115,8 +115,8 @@ def metric_of(option: str, text: str, known: Sequence[Metric]) -> Metric:
 class Ranking:
     """Cells that compete in groups, in each the best first. Cells with diverged runs come last.
 
-    The labels of a cell are its method (the algorithm, with those of its options in which cells differ) and whatever
-    else tells cells apart: labels by axis, or values by dotted setting.
+    The labels of a cell are its method (the algorithm, with those of its options in which competing cells differ) and
+    whatever else tells cells apart: labels by axis, or values by dotted setting.
 
     Attributes:
         metrics: the first one ranks.
@@ -196,6 +196,9 @@ def rank(
 def row_labels(cells: Sequence[dict[str, str]], axes: Sequence[Axis]) -> list[tuple[str, dict[str, str]]]:
     """For each cell its method, and the labels or settings in which cells differ, by axis or dotted setting.
 
+    A method has an option in its name only if cells of it that compete differ in the option: a method whose options
+    were searched for each condition keeps one name.
+
     Args:
         cells: their settings as text, by dotted name.
         axes: cells show their labels on an axis. If a cell is not on it, as after `run --set`, they show instead the
@@ -207,7 +210,12 @@ def row_labels(cells: Sequence[dict[str, str]], axes: Sequence[Axis]) -> list[tu
         {key: text for key, text in cell.items() if not any(axis.covers(key) for axis in columns)} for cell in cells
     ]
     differing = [key for key in _differing(rest) if not _is_method(key)]
-    options = [key for key in _differing(cells) if _is_method(key) and key != METHOD]
+    competing: dict[tuple[Settings, tuple[str | None, ...]], list[dict[str, str]]] = {}
+    for cell in cells:
+        place = _conditions(tuple(sorted(cell.items()))), tuple(axis.label(cell) for axis in columns)
+        competing.setdefault(place, []).append(cell)
+    among = {key for group in competing.values() for key in _differing(group)}
+    options = sorted(key for key in among if _is_method(key) and key != METHOD)
     named = next((axis for axis in shown if axis.name == METHOD), None)
     methods = [(named and named.label(cell)) or _method(cell, cells, options) for cell in cells]
     labels = [{axis.name: axis.label(cell) or "" for axis in columns} for cell in cells]

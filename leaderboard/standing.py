@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from scipy import stats
+from scipy.special import stdtr, stdtrit
 
 from rollcall.benchmark.config.errors import SettingError, listed
 from rollcall.benchmark.federation.build import build
@@ -154,7 +154,7 @@ def interval(values: Sequence[float] | pd.Series) -> Interval:
     if len(numbers) < 2:
         return float(numbers.mean()), math.nan
     error = numbers.std(ddof=1) / math.sqrt(len(numbers))
-    return float(numbers.mean()), float(stats.t.ppf(1 - LEVEL / 2, len(numbers) - 1) * error)
+    return float(numbers.mean()), float(stdtrit(len(numbers) - 1, 1 - LEVEL / 2) * error)
 
 
 def p_value(differences: pd.Series) -> float:
@@ -163,7 +163,8 @@ def p_value(differences: pd.Series) -> float:
         return 1.0
     if np.ptp(differences) == 0:
         return 0.0
-    return float(stats.ttest_1samp(differences, 0.0).pvalue)
+    error = differences.std(ddof=1) / math.sqrt(len(differences))
+    return float(2 * stdtr(len(differences) - 1, -abs(differences.mean() / error)))
 
 
 def holm(p: Mapping[str, float]) -> dict[str, float]:

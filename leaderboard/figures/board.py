@@ -21,6 +21,6 @@ def board_chart(standing: Standing) -> alt.ConcatChart:
         looks = theme.in_turn(["best group", "others"])
         x = theme.axis(alt.X, "value", "test accuracy (%)", theme.room(pd.concat([data["low"], data["high"]])))
         marks = theme.intervals(x, theme.rows_axis("row"), data, color=theme.by_line("color", looks))
-        views.append(alt.layer(*marks).properties(width=theme.WIDTH, height=alt.Step(17), title=name))
+        views.append(alt.layer(*marks, width=theme.WIDTH, height=alt.Step(17), title=name))
     told = f"Mean and 95 % interval over {len(standing.board.search.seeds)} independent searches."
     return theme.grid(views, f"{standing.board.experiment.title}. {told}", caption=told)

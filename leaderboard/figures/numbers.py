@@ -32,13 +32,15 @@ def printed_chart(all_judged: Sequence[Judged]) -> alt.ConcatChart | None:
     data[["value", "low", "high"]] = data[["value", "low", "high"]].clip(*EDGES)
     text = f"Measured numbers as multiples of printed ones. {len(data)} numbers of {data['line'].nunique()} papers; "
     silent = [paper for paper in PAPERS.values() if paper not in {*data["line"]}]
-    told = f"A multiple beyond {EDGES[0]:g} or {EDGES[1]:g} is drawn at the edge. A point without a line: fewer than three seeds."
+    told = f"A multiple beyond {EDGES[0]:g} or {EDGES[1]:g} is drawn at the edge."
+    told += " A point without a line is of fewer than three seeds, or exact."
     told += f" No printed number to compare: {', '.join(silent)}." if silent else ""
     looks = {paper: look for paper, look in theme.in_turn(PAPERS.values()).items() if paper not in silent}
     x = theme.axis(alt.X, "value", "measured / printed", EDGES)
     agreement = alt.Chart(pd.DataFrame([{"value": 1}])).mark_rule(color=theme.GREY).encode(x)
-    marks = theme.intervals(x, theme.rows_axis("row"), color=theme.by_line("color", looks))
-    view = alt.layer(agreement, *marks).properties(width=420, height=alt.Step(17))
+    rows_of = theme.rows_axis("row").scale(domain=[*data["row"]])
+    marks = theme.intervals(x, rows_of, color=theme.by_line("color", looks))
+    view = alt.layer(agreement, *marks, width=420, height=alt.Step(17))
     return theme.grid([view], f"{text}1 is agreement. {told}", data=data, caption=told)
 
 
@@ -59,8 +61,8 @@ def orders_chart(orders: Sequence[tuple[Order, list[Gap]]]) -> alt.ConcatChart:
         none = alt.Chart(pd.DataFrame([{"value": 1 if gaps[0].is_ratio else 0}])).mark_rule(color=theme.GREY).encode(x)
         marks = theme.intervals(x, y, data.drop(columns="paper"), color=alt.value(theme.BLUE))
         diamonds = alt.Chart(paper).mark_point(shape="diamond", size=90, color=theme.VERMILION).encode(x, y)
-        view = alt.layer(*marks, none, *([diamonds] if len(paper) else []))
-        views.append(view.properties(width=420, height=alt.Step(17), title=order.title))
+        layers = [*marks, none, *([diamonds] if len(paper) else [])]
+        views.append(alt.layer(*layers, width=420, height=alt.Step(17), title=order.title))
     told = "Dots: the measured gap with its 95 % interval. Diamonds: the printed gap. Grey lines: no gap."
     return theme.grid(views, f"Published orders, taken apart. {told}", columns=1, caption=told)
 
@@ -75,7 +77,7 @@ def _of_paper(prefix: str, all_judged: Sequence[Judged]) -> Iterator[dict[str, A
                 parts = ((axis, label.split(" against ")) for axis, label in place.labels.items())
                 labels = (" against ".join(_label(experiment, axis, one) for one in both) for axis, both in parts)
                 reading = f"reading {place.reading}" if place.reading else ""
-                where = [*labels, *([reading] if reading else []), f"({result.claim.statement})"]
+                where = [text for text in (result.claim.statement, *labels, reading) if text]
                 yield _multiple(experiment, where, place.reached, place.quantity, place.printed)
     for one in own:
         for cell, metric, number, quantity in printed_beside(
@@ -88,7 +90,8 @@ def _of_paper(prefix: str, all_judged: Sequence[Judged]) -> Iterator[dict[str, A
 
 
 def _label(experiment: PaperExperiment, axis: str, label: str) -> str:
-    return experiment.panels[label].title or label if axis == "panel" and label in experiment.panels else label_name(axis, label)
+    panel = experiment.panels.get(label) if axis == "panel" else None
+    return panel.title or label if panel else label_name(axis, label)
 
 
 def _multiple(

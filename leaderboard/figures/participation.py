@@ -46,9 +46,9 @@ def uplinks(mask: Bool[np.ndarray, "T m"], probability: Float[np.ndarray, "T m"]
     expected = alt.Chart().mark_line(color=theme.VERMILION, strokeWidth=1.5).encode(x, theme.of("expected", y))
     below = [active, *([expected] if probability is not None else [])]
     views = [
-        alt.layer(blocks).properties(width=560, height=alt.Step(step)),
-        alt.layer(*ranges).properties(width=120, height=alt.Step(step)),
-        alt.layer(*below, data=counts).properties(width=560, height=90),
+        alt.layer(blocks, width=560, height=alt.Step(step)),
+        alt.layer(*ranges, width=120, height=alt.Step(step)),
+        alt.layer(*below, data=counts, width=560, height=90),
     ]
     every = f"{len(clients)} of {m:,} clients, from the rarest to the most available" if len(clients) < m else ""
     told = f"{every or f'All {m} clients'}. Blocks: rounds with the uplink on. Right: {said}, from least to largest."
@@ -67,7 +67,7 @@ def autocorrelation(mask: Bool[np.ndarray, "T m"], model: Participation) -> alt.
         lines["stated"] = np.nanmean(model.correlation[variance > 0] ** lags[:, None], axis=1)
     data = pd.DataFrame({"x": lags, **lines}).melt("x", var_name="line")
     x, y = theme.axis(alt.X, "x", "lag, in rounds"), theme.axis(alt.Y, "value", "autocorrelation")
-    view = alt.layer(*theme.lines(theme.in_turn(lines), x, y)).properties(width=480, height=260)
+    view = alt.layer(*theme.lines(theme.in_turn(lines), x, y), width=480, height=260)
     text = f"Mean autocorrelation of a client's participation over lags of 0 to {LAGS} rounds."
     return theme.grid([view], text, data=data)
 

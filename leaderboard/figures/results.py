@@ -271,7 +271,8 @@ def _drawn(
             view = alt.layer(*layers, *_marks(numbers[number], x, y, looks))
         view.transform = [alt.FilterTransform(f"datum.plot === {number}")]
         view.title = alt.Title(textwrap.wrap(one.title, 44) or "", subtitle=_stamp(one))
-        views.append(view.properties(width=width, height=size))
+        view.width, view.height = width, size
+        views.append(view)
     diverged = {name for one in made for name, (_, of) in one.lines.items() if any(cell.diverged for cell in of)}
     sources = {row["source"]: math.isnan(row["x"]) for table in numbers for row in table.to_dict("records")}
     means, spreads = ("Lines", "Bands") if any(alone is None for alone in dots) else ("Dots", "Lines")

@@ -60,7 +60,7 @@ def _finished(samples: pd.DataFrame, metric: str) -> pd.DataFrame:
 
 def _lines(samples: pd.DataFrame, data: pd.DataFrame, x: alt.X, title: str, step: bool = False) -> alt.ConcatChart:
     looks, y = _looks(samples), theme.axis(alt.Y, "value", title, theme.room(data["value"]))
-    view = alt.layer(*theme.lines(looks, x, y, step=step, points=True)).properties(width=480, height=260)
+    view = alt.layer(*theme.lines(looks, x, y, step=step, points=True), width=480, height=260)
     text = f"{title} against {x['title']}. Lines: {'; '.join(looks)}."
     return theme.grid([view], text, data=data[["line", "x", "value"]])
 

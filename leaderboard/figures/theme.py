@@ -146,11 +146,9 @@ def grid(
         power = 10.0 ** (5 - np.floor(np.log10(numbers.abs().mask(numbers == 0, 1.0).to_numpy())))
         data = data.copy()
         data[numbers.columns] = (numbers * power).round() / power
-    made = alt.concat(*views, columns=columns, data=data).properties(description=alt_text)
-    if caption:
-        text = textwrap.wrap(caption, 40 * min(columns, len(views)) + 30)
-        made.title = alt.Title(text=text, anchor="start", orient="bottom", fontSize=11, offset=12, color=GREY)
-    return made
+    text = textwrap.wrap(caption, 40 * min(columns, len(views)) + 30)
+    title = alt.Title(text=text, anchor="start", orient="bottom", fontSize=11, offset=12, color=GREY) if caption else ""
+    return alt.concat(*views, columns=columns, data=data, description=alt_text, title=title or alt.Undefined)
 
 
 def room(values: Iterable[float], log: bool = False, share: float = 0.03) -> tuple[float, float]:

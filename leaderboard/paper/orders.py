@@ -1,4 +1,4 @@
-"""Published orders of two methods, taken apart: the gap as the paper states it, and with one thing changed at a time."""
+"""Published orders of two methods, taken apart: the gap as we read the paper, and with one change at a time."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ from rollcall.leaderboard.paper.reported import printed, printed_for
 from rollcall.leaderboard.paper.sentences import MARK, RATIO, change, interval
 
 Part = Literal["as read", "weights", "rates", "measure", "cost", "data"]
-"""What a row changes: how clients are weighted, the learning rates, which number is read, at equal what, or the data."""
+"""What a row changes: the clients' weights, the learning rates, the number that is read, what is equal, or the data."""
 
 
 class Row(Settings):

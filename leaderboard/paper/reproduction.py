@@ -208,7 +208,6 @@ class Judged:
         """The paper's table of the cells that have runs."""
         return paper_table(self.experiment, self.ran, printed(self.experiment))
 
-
     def results(self, variant: str) -> Results:
         """The experiment, or a variant by its name, with its cells."""
         one = self.variants[variant] if variant else self

@@ -5,7 +5,7 @@ import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from hashlib import sha256
 from importlib.metadata import version
 from itertools import product
@@ -21,11 +21,15 @@ from rollcall.benchmark.config.choice import read
 from rollcall.benchmark.config.errors import SettingError
 from rollcall.benchmark.config.experiment import file_of
 from rollcall.benchmark.config.text import command, counted, strict_json
-from rollcall.leaderboard import render
+from rollcall.benchmark.search.board import Board
+from rollcall.leaderboard import render, standing
+from rollcall.leaderboard.boards import is_board
 from rollcall.leaderboard.cells import Cell, planned_rounds
 from rollcall.leaderboard.figures import (
     autocorrelation,
+    board_chart,
     coupling,
+    orders_chart,
     paper_curves,
     ranking_curves,
     uplinks,
@@ -38,9 +42,9 @@ from rollcall.leaderboard.paper.counts import PAPERS, Told, claim_counts, of_pap
 from rollcall.leaderboard.paper.experiment import PaperExperiment
 from rollcall.leaderboard.paper.quantities import FEWEST, half_width
 from rollcall.leaderboard.paper.reported import Printed, printed, printed_for
-from rollcall.leaderboard.paper.sentences import claims_list, numbers, tally_of
+from rollcall.leaderboard.paper.sentences import claims_list, interval, numbers, tally_of, unit_of, words
 from rollcall.leaderboard.ranking import METHOD, axes, rank
-from rollcall.leaderboard.render import Number, Table
+from rollcall.leaderboard.render import Column, Entry, Number, Table
 from rollcall.leaderboard.runs import Run
 from rollcall.leaderboard.site import parts
 from rollcall.leaderboard.site.figures import strip
@@ -62,10 +66,12 @@ class Shown:
     """What the pages show of an experiment.
 
     Attributes:
-        experiment: of a paper or of the user's own.
+        experiment: of a paper, a board, or of the user's own.
         name: of the experiment, or the path of its file.
         cells: that were run.
+        origin: where its results are from; empty without results.
         printed: the tables as the paper has them: a title, methods, and rows; see `_as_printed`.
+        numbers: the printed numbers of its claims beside the measured ones, if there are some.
         tables: a title, the table, and the cells of it that were not run; without a table if none of them was.
         told: the results of its claims and of those of its variants.
         variants: for each that was run, its name, what it changes, and its table.
@@ -75,8 +81,10 @@ class Shown:
 
     experiment: PaperExperiment
     name: str
-    cells: Sequence[Cell]
+    cells: Sequence[Cell] = ()
+    origin: str = ""
     printed: Sequence[tuple[str, list[str], list[tuple[str, list[dict[str, str]]]]]] = ()
+    numbers: Table | None = None
     tables: Sequence[tuple[str, Table | None, int]] = ()
     told: Sequence[Told] = ()
     variants: Sequence[tuple[str, str, Table]] = ()
@@ -84,37 +92,75 @@ class Shown:
     rows: Sequence[dict[str, Any]] = ()
 
     @property
-    def runs(self) -> list[Run]:
-        """The runs of its cells."""
-        return [run for cell in self.cells for run in cell.runs.values()]
-
-    @property
     def page(self) -> str:
         """The path of its page."""
         return f"experiments/{self.experiment.name}.html"
 
+    @property
+    def size(self) -> str:
+        """How much of it was run."""
+        runs = sum(len(cell.runs) for cell in self.cells)
+        return self.origin if self.is_board and self.origin else counted(runs, "run") if runs else "not run"
 
-def collect(experiment: PaperExperiment, name: str, runs: Sequence[Run]) -> Shown:
-    """The results of an experiment: of a paper its table and claims; else a ranking.
+    @property
+    def is_board(self) -> bool:
+        """Whether it is a board."""
+        return is_board(self.experiment)
+
+
+def collect(experiment: PaperExperiment, name: str, runs: Sequence[Run], store: Path | None = None) -> Shown:
+    """The results of an experiment: of a paper its table and claims; of a board its tables; else a ranking.
 
     Args:
         experiment: to show.
         name: of it, or the path of its file.
         runs: finished ones.
+        store: folder with entries of the user's own on a board.
     """
+    if is_board(experiment):
+        return _board(experiment, name, store)
+    if experiment.source:
+        return _of_paper(experiment, name, runs)
     metrics, last_rounds = experiment.report.metrics, experiment.report.last_rounds
-    if not experiment.source:
-        complete = [run for run in runs if run.diverged or all(run.has(metric) for metric in metrics)]
-        if not complete:
-            return Shown(experiment, name, [])
-        ranking = rank(complete, metrics, last_rounds, axes(experiment), planned_rounds(experiment))
-        rows, figures_ = long_rows(ranking.cells, metrics, last_rounds), []
-        with suppress(SettingError):  # nothing was measured
-            figures_ = [("Curves", ranking_curves(ranking))]
-        whole = [("", ranking_table(ranking), 0)]
-        return Shown(experiment, name, ranking.cells, tables=whole, figures=figures_, rows=rows)
-    one = reproduction.Judged(experiment, runs)
-    ran, known = one.ran, printed(experiment)
+    complete = [run for run in runs if run.diverged or all(run.has(metric) for metric in metrics)]
+    if not complete:
+        return Shown(experiment, name)
+    ranking = rank(complete, metrics, last_rounds, axes(experiment), planned_rounds(experiment))
+    figures_ = []
+    with suppress(SettingError):  # nothing was measured
+        figures_ = [("Curves", ranking_curves(ranking))]
+    return Shown(
+        experiment, name, ranking.cells, reproduction.origin(complete), tables=[("", ranking_table(ranking), 0)],
+        figures=figures_, rows=long_rows(ranking.cells, metrics, last_rounds),
+    )  # fmt: skip
+
+
+def _board(experiment: PaperExperiment, name: str, store: Path | None) -> Shown:
+    """The tables and the picture of a board."""
+    try:
+        shown = standing.standing(Board.read(name), store)
+    except SettingError:  # it has no entries
+        return Shown(experiment, name)
+    tables = {
+        "Test accuracy": standing.result_table(shown, next(iter(shown.entries))),
+        "Minus the best": standing.difference_table(shown, ""),
+        f"Loss from {shown.board.patterns[0]}": standing.loss_table(shown),
+        "Costs": standing.cost_table(shown, 0.9),
+    }
+    rows = [
+        {"labels": {key: row.pop(key) for key in ("method", "pattern")}} | row
+        for row in standing.as_data(shown)["rows"]
+    ]
+    origin = f"{len(shown.entries)} of {counted(len(shown.board.methods), 'method')} entered."
+    listed = [(heading, table, 0) for heading, table in tables.items()]
+    return Shown(
+        experiment, name, (), origin, tables=listed, figures=[("Test accuracy", board_chart(shown))], rows=rows
+    )
+
+
+def _of_paper(experiment: PaperExperiment, name: str, runs: Sequence[Run]) -> Shown:
+    """The tables, claims, variants and figures of a paper's experiment."""
+    one, known, metrics = reproduction.Judged(experiment, runs), printed(experiment), experiment.report.metrics
     tables: list[tuple[str, Table | None, int]] = []
     as_printed = []
     for panel, settings in experiment.panels.items():
@@ -123,17 +169,39 @@ def collect(experiment: PaperExperiment, name: str, runs: Sequence[Run]) -> Show
         title = settings.title or panel
         tables.append((title, paper_table(experiment, here, known) if here else None, len(of_panel) - len(here)))
         as_printed += _as_printed(title, experiment, of_panel, known) if known else []
+    ran = [run for cell in one.ran for run in cell.runs.values()]
     return Shown(
         experiment,
         name,
-        ran,
+        one.ran,
+        reproduction.origin(ran) if ran else "",
         sorted(as_printed, key=lambda one: not any(entry.get("measured") for _, row in one[2] for entry in row)),
+        _printed_of_claims(one.told),
         tables,
         one.told,
         [(variant, experiment.variants[variant].about, table) for variant, table in one.variant_tables.items()],
         _figures(one),
-        long_rows(one.cells, metrics, last_rounds, known),
+        long_rows(one.cells, metrics, experiment.report.last_rounds, known),
     )
+
+
+def _printed_of_claims(told: Sequence[Told]) -> Table | None:
+    """A row for each place of a claim with a printed number: the number, the measured one, and the size of the runs."""
+    rows: list[list[Entry]] = []
+    own = [(of.result, place) for of in told if not of.variant for place in of.result.places]
+    for result, place in own:
+        if place.printed is not None and place.quantity is not None:
+            where = [label_name(axis, label) for axis, label in place.labels.items()]
+            where += [f"reading {place.reading}"] if place.reading else []
+            unit, (reached, planned) = unit_of(result), place.reached
+            paper = f"{unit.text(place.printed)}{words(result)}"
+            measured = f"{interval(place.quantity, unit, result.level)}{words(result)}"
+            source = result.claim.statement or result.claim.section
+            rounds = f"{reached:,}" if reached >= planned else f"{reached:,} of {planned:,}"
+            rows.append([source, result.claim.says, ", ".join(where), paper, measured, place.size, place.seeds, rounds])
+    heads = [Column(title, words=True) for title in ("source", "claim", "where")]
+    heads += [Column("printed"), Column("measured"), Column("size", words=True), Column("seeds"), Column("rounds")]
+    return Table(heads, rows, "size: whether the printed number is within the 95 % interval") if rows else None
 
 
 def _figures(one: reproduction.Judged) -> list[tuple[str, alt.ConcatChart]]:
@@ -212,14 +280,17 @@ def build(folder: Path, shown: Sequence[Shown], again: str) -> str:
     found, whole = Counter(one.result.verdict for one in of_papers(told)), len(shown) > 1
     counts = {verdict: found[verdict] for verdict in VERDICTS if found[verdict]}
     messages = reproduction.messages(told) if whole else []
-    write("index.html", "home", messages=messages, counts=counts, shown=shown, methods=methods, models=models)
+    ids = {method_name(name): name for name in methods}
+    write("index.html", "home", messages=messages, counts=counts, shown=shown, methods=methods, models=models, ids=ids)
     write("claims.html", "claims", claims=claims, verdicts=VERDICTS, rows=claim_counts(told) if whole else [])
     unused = {"title", "first", "id", "model", "planned", "penalty", "place", "leader"}
     compared = [{key: value for key, value in one.items() if key not in unused} for one in records]
     write("compare.html", "compare", records=compared)
     by_name = {one.experiment.name: one for one in shown}
     findings = reproduction.Findings.read()
-    write("findings.html", "findings", told=findings, by=by_name, origin=reproduction.origin)
+    orders = reproduction.orders() if whole else []
+    picture = orders_chart([(order, gaps) for order, _, gaps in orders]) if whole else None
+    write("findings.html", "findings", told=findings, by=by_name, orders=orders, picture=picture)
     stated = [(one, [of.experiment.name for of in own], verdict) for one, own, verdict in reproduction.stated(told)]
     write("statements.html", "statements", stated=stated, prefixes=PAPERS)
     write("verdicts.html", "verdicts", verdicts=VERDICTS)
@@ -229,7 +300,8 @@ def build(folder: Path, shown: Sequence[Shown], again: str) -> str:
         own = [record for record in records if record["id"] == name and record["first"]]
         by = {pattern: [one for one in own if one["model"] == pattern] for pattern in sorted({r["model"] for r in own})}
         limit, paper = parts.LIMITS[part.limit], paper_of(METHOD, name)
-        write(_place("methods", name), "method", part=part, by=by, limit=limit, paper=paper)
+        on_boards = [(one, row) for one in shown if one.is_board and (row := _row_of(one, name))]
+        write(_place("methods", name), "method", part=part, by=by, limit=limit, paper=paper, boards=on_boards)
     for name, part in models.items():
         own = [record for record in records if record["model"] == name and record["first"]]
         write(_place("participation", name), "model", part=part, records=own, **_example(name))
@@ -243,6 +315,13 @@ def build(folder: Path, shown: Sequence[Shown], again: str) -> str:
     for name, text in (assets | {"vega.js": vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;")}).items():
         _put(folder / "assets" / name, text)
     return f"{counted(count, 'page')}: {folder / 'index.html'}"
+
+
+def _row_of(board: Shown, method: str) -> Table | None:
+    """The row of a method in the first table of a board; None if it has none."""
+    table = next((table for _, table, _ in board.tables if table), None)
+    rows = [row for row in table.rows if row[0] == method] if table else []
+    return replace(table, rows=rows) if table and rows else None
 
 
 def _place(kind: str, name: str) -> str:
@@ -395,8 +474,9 @@ def _experiment(one: Shown, claims: Sequence[dict[str, Any]], methods: Mapping[s
     title = "Rollcall: federated learning with partial client participation"
     suite = f"@software{{rollcall,\n  title = {{{title}}},\n  version = {{{version('rollcall-fl')}}},\n}}"
     bibtex = "\n\n".join([*([methods[method].bibtex] if method else []), suite])
+    first = command("enter", "METHOD", "--board", one.name) if one.is_board else command("run", one.name)
     copies = {
-        "Command": f"{command('run', one.name)}\n{command('leaderboard', one.name)}",
+        "Command": f"{first}\n{command('leaderboard', one.name)}",
         "YAML": file.read_text(encoding="utf-8") if file.is_file() else "",
         "CSV": render.comma_separated(one.rows) if one.rows else "",
         "LaTeX": tex,
@@ -407,7 +487,6 @@ def _experiment(one: Shown, claims: Sequence[dict[str, Any]], methods: Mapping[s
         "ids": {method_name(name): name for name in methods},
         "claims": own,
         "copies": {title: text for title, text in copies.items() if text},
-        "origin": reproduction.origin(one.runs) if one.runs else "",
         "choices": experiment.choices,
         "overrides": reproduction.overrides(experiment),
     }

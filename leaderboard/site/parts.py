@@ -4,7 +4,7 @@ import ast
 import inspect
 import re
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, is_dataclass
 from pathlib import Path
 from typing import Any
@@ -13,6 +13,7 @@ from latex2mathml.converter import convert
 from markupsafe import Markup, escape
 
 from rollcall.benchmark.config.choice import KINDS
+from rollcall.benchmark.config.described import parse
 from rollcall.benchmark.config.text import first_sentence
 
 KNOWLEDGE = {
@@ -32,9 +33,6 @@ LIMITS = {
     "elsewhere": "has no declared limit",
 }
 """`Properties.limit` in words; `rollcall check` tests it."""
-
-SECTION = re.compile(r"^([A-Z][\w ]+):\n((?: {4}.*(?:\n|$)|\n)+)", re.MULTILINE)
-"""A section of a docstring: a title, and an indented text."""
 
 CITATION = re.compile(
     r"(?:(?P<authors>[^*]+), )?\*(?P<title>[^*]+)\*(?:.*?\((?:[^()]*; )?(?P<venue>[^()]*) ?(?P<year>\d{4})\))?"
@@ -76,14 +74,13 @@ class Part:
     @property
     def sections(self) -> dict[str, str]:
         """The text of each section by its title."""
-        return {title: re.sub(r"^ {4}", "", text, flags=re.M).strip() for title, text in SECTION.findall(self.text)}
+        return parse(self.text).sections
 
     @property
-    def body(self) -> str:
-        """The text without the first paragraph, the citation and the sections of its own."""
-        text = SECTION.sub(lambda found: found[0] if found[1] in ("Args", "Attributes") else "", self.text)
-        _, *others = text.strip().split("\n\n")
-        return "\n\n".join(one for one in others if one != self.citation)
+    def body(self) -> Markup:
+        """The text without the first paragraph, the citation and the sections, as HTML."""
+        said = parse(self.text)
+        return _html([one for one in said.body.split("\n\n")[1:] if one != self.citation], said.meanings)
 
     @property
     def formula(self) -> list[Markup]:
@@ -131,19 +128,18 @@ def equations(text: str) -> list[str]:
 
 
 def prose(text: str) -> Markup:
-    """The text of a docstring as HTML: paragraphs, indented blocks as they are, and lists of parameters."""
-    blocks = []
-    for block in filter(None, re.split(r"\n{2,}", text.strip("\n"))):
-        if block.startswith(("Args:", "Attributes:")):
-            lines = re.sub(r"\n {5,}", " ", block).splitlines()[1:]
-            entries = (line.strip().partition(": ") for line in lines)
-            listed = "".join(f"<li><code>{escape(name)}</code>: {words(meaning)}</li>" for name, _, meaning in entries)
-            blocks.append(f"<ul>{listed}</ul>")
-        elif block.startswith("    "):
-            blocks.append(f"<pre>{escape(block)}</pre>")
-        else:
-            blocks.append(f"<p>{words(block.removesuffix('::'))}</p>")
-    return Markup("\n".join(blocks))
+    """The text of a docstring as HTML: paragraphs, indented blocks as they are, and a list of its parameters."""
+    said = parse(text)
+    return _html(re.split(r"\n{2,}", said.body), said.meanings)
+
+
+def _html(paragraphs: Iterable[str], meanings: Mapping[str, str]) -> Markup:
+    blocks = [
+        f"<pre>{escape(block)}</pre>" if block.startswith("    ") else f"<p>{words(block.removesuffix('::'))}</p>"
+        for block in filter(None, paragraphs)
+    ]
+    listed = [f"<li><code>{escape(name)}</code>: {words(meaning)}</li>" for name, meaning in meanings.items()]
+    return Markup("\n".join([*blocks, *([f"<ul>{''.join(listed)}</ul>"] if listed else [])]))
 
 
 def words(text: str) -> Markup:

@@ -15,6 +15,7 @@ from rollcall.cli.plan import RECORD, claimed
 from rollcall.leaderboard.paper.experiment import PaperExperiment
 
 if TYPE_CHECKING:
+    from rollcall.benchmark.config.metric import Metric
     from rollcall.leaderboard.cells import Cell
     from rollcall.leaderboard.runs import Run
 
@@ -50,7 +51,7 @@ def compare(
     for one in [PaperExperiment.read(experiment)] if experiment else _candidates(store, a, b):
         last_rounds, shown = one.report.last_rounds, one.report.metrics
         chosen = metric_of("metric", metric, shown) if metric else shown[0]
-        by_name = _cells(one, a, b, finished(one.home, store, mine))
+        by_name = _cells(one, a, b, finished(one.home, store, mine), chosen)
         ran = [cell for own in by_name.values() for cell in own if cell.runs]
         labels |= {PAPER, *one.variants, *(label for cell in ran for label in cell.labels.values())}
         for name, own in by_name.items():
@@ -80,12 +81,17 @@ def compare(
     out.print(f"{how(b, [one for every in found.values() for one in every])}; {wins}", style="dim italic")
 
 
-def _cells(experiment: PaperExperiment, a: str, b: str, runs: "list[Run]") -> "dict[str, list[Cell]]":
+def _cells(experiment: PaperExperiment, a: str, b: str, runs: "list[Run]", metric: "Metric") -> "dict[str, list[Cell]]":
     """The cells to pair, by the name of the experiment; of two variants those of both, with a label on this axis."""
     from rollcall.leaderboard.cells import cells
-    from rollcall.leaderboard.comparison import versions
+    from rollcall.leaderboard.comparison import by_condition, versions
+    from rollcall.leaderboard.ranking import axes, rank
 
     variants = {PAPER: experiment} | {name: experiment.as_(name) for name in experiment.variants}
+    if not experiment.source and not {a, b} & {*variants}:
+        complete = [run for run in runs if run.diverged or run.has(metric)]
+        ranking = rank(complete, [metric], experiment.report.last_rounds, axes(experiment)) if complete else None
+        return {experiment.name: by_condition(ranking) if ranking else []}
     if a in variants and b in variants:
         return {experiment.name: versions({name: cells(variants[name], runs) for name in (a, b)})}
     suffix = {name: "" if name == PAPER else f" ({name})" for name in variants}

@@ -2,15 +2,19 @@
 
 import json
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
+from rich.console import Console
 
 from rollcall.benchmark.config.errors import SettingError
 from rollcall.benchmark.config.metric import COSTS
 from rollcall.benchmark.config.text import command, parse_all
 from rollcall.cli.options import METRIC, STORE, Json, Mine, Name, Only, Store, Variant, err, out, say
 from rollcall.leaderboard.paper.experiment import PaperExperiment
+
+if TYPE_CHECKING:
+    from rollcall.leaderboard.runs import Run
 
 X = Literal["round", "gradients", "floats", "seconds"]
 Form = Literal["terminal", "md", "csv", "latex"]
@@ -28,7 +32,7 @@ def leaderboard(
         str, typer.Option(metavar="METHOD", help="Show differences to this method, paired by seed.")
     ] = "",
     overall: Annotated[
-        bool, typer.Option("--overall", help="Rank methods over all conditions: mean rank and P(better).")
+        bool, typer.Option("--overall", help="Rank methods over all conditions by their mean rank.")
     ] = False,
     why: Annotated[bool, typer.Option("--why", help="Print the evidence and the causes of each verdict.")] = False,
     last_rounds: Annotated[
@@ -62,16 +66,18 @@ def leaderboard(
     from rollcall.leaderboard.runs import finished
 
     chosen = PaperExperiment.read(experiment)
-    if chosen.search is not None and chosen.search.finals is not None:
+    if boards.is_board(chosen):
         other = {"--variant": variant, "--metric": metric, "--only": only, "--overall": overall}
-        other |= {"--why": why, "--last-rounds": last_rounds, "--x": x, "--html": html}
+        other |= {"--why": why, "--last-rounds": last_rounds, "--x": x}
         other |= {"--mlflow": mlflow, "--format csv": form == "csv"}
         if given := [option for option, value in other.items() if value]:
             raise SettingError(
                 f"{given[0]} is not allowed for a board; {experiment} takes --against, --format md or latex, --to, "
-                "--mine, --store and --json"
+                "--html, --mine, --store and --json"
             )
         _board(experiment, against, form, to, store, mine, as_json)
+        if html is not None:
+            _pages(html, chosen, experiment, [], store, out if not as_json and form is None else err)
         return
     chosen = boards.with_report(chosen.as_(variant) if variant else chosen, metric or [], last_rounds)
     conditions = parse_all("only", only or [])
@@ -112,14 +118,18 @@ def leaderboard(
     if for_people:
         say(f"In {folder}: {files}")
     if html is not None:
-        from rollcall.leaderboard.site.build import build, collect
-
         if chosen.source:
             chosen = chosen.only(conditions)
         else:
             runs = selected(runs, axes(chosen), conditions)
-        again = command("leaderboard", experiment, "--html", html)
-        say(build(html, [collect(chosen, experiment, runs)], again), out if for_people else err)
+        _pages(html, chosen, experiment, runs, store, out if for_people else err)
+
+
+def _pages(folder: Path, chosen: PaperExperiment, name: str, runs: "list[Run]", store: Path, console: Console) -> None:
+    """Write the pages of one experiment."""
+    from rollcall.leaderboard.site.build import build, collect
+
+    say(build(folder, [collect(chosen, name, runs, store)], command("leaderboard", name, "--html", folder)), console)
 
 
 def _board(name: str, against: str, form: Form | None, to: Path | None, store: Path, mine: bool, as_json: bool) -> None:

@@ -113,7 +113,7 @@ def site(
     chosen = {name: PaperExperiment.read(name) for name in experiments or names()}
     for name, one in _tracked(chosen.items(), "experiments"):
         metrics = [*one.metrics, *COSTS] if one.source else None  # a ranking may need any of them
-        shown.append(collect(one, name, stored.finished(one.home, store, metrics=metrics)))
+        shown.append(collect(one, name, stored.finished(one.home, store, metrics=metrics), store))
     own = {"store": store} if store is not None else {}
     say(build(folder, shown, command("site", folder, *(experiments or []), **own)))
 

@@ -9,8 +9,16 @@ from scipy import stats
 from rollcall.benchmark.config.errors import SettingError
 from rollcall.benchmark.config.metric import Metric
 from rollcall.leaderboard.cells import cells, searches
-from rollcall.leaderboard.comparison import Comparison, against, comparison_tables, overall, overall_table, pairs
-from rollcall.leaderboard.figures import overall_chart
+from rollcall.leaderboard.comparison import (
+    Comparison,
+    against,
+    by_condition,
+    comparison_tables,
+    overall,
+    overall_table,
+    pairs,
+)
+from rollcall.leaderboard.figures import overall_chart, ranking_curves
 from rollcall.leaderboard.ranking import axes, rank
 from rollcall.leaderboard.render import latex
 from rollcall.leaderboard.tables import ranking_table
@@ -142,38 +150,29 @@ def test_each_row_of_a_ranking_against_its_baseline():
         against(ranking, "fedpbc")
 
 
-def test_methods_over_conditions():
-    """mifa is better in both conditions: rank 1; the middle half of 0.7, 0.8, 0.9 twice is 0.8."""
-    table, (first, second) = overall_table(overall(ranking_of(ends)), "fedavg")
-    assert (first["labels"], first["mean_rank"], first["runs"]) == ({"algorithm": "mifa"}, 1, 6)
-    assert first["iqm"] == pytest.approx(0.8)
-    assert (second["mean_rank"], second["iqm"], second["better"]) == (2, pytest.approx(0.6), 0.5)
-    assert first["better"] == pytest.approx(8.5 / 9)  # 0.7, 0.8, 0.9 against 0.5, 0.6, 0.7: one tie of nine
-    assert (first["alike"], second["alike"]) == ("a", "a")  # three seeds tell nothing
-    assert "permutation test of equal ranks over 3 seeds: p = 0.25" in table.caption  # 2 of 2^3
-    assert "not told apart (3 seeds tell none)" in table.caption
+def test_methods_over_conditions_have_mean_ranks_over_seeds():
+    """fedavg is first in one of six places: ranks of mifa by seed 1, 1, 1.5; SciPy's interval of their mean."""
+
+    def swapped(labels, seed):
+        is_worse = seed == 2 and (labels["algorithm"], labels["participation"]) == ("mifa", "often")
+        return 0.1 if is_worse else ends(labels, seed)
+
+    ranking = ranking_of(swapped)
+    table, (first, second) = overall_table(overall(ranking), "fedavg")
+    assert (first["labels"], first["best_in"], second["best_in"]) == ({"algorithm": "mifa"}, 1, 1)
+    ranks = [1, 1, 1.5]
+    assert first["mean_rank"] == pytest.approx(7 / 6)
+    error = stats.t.interval(0.95, 2, 7 / 6, stats.sem(ranks))
+    assert (first["low"], first["high"]) == pytest.approx(error)
+    assert first["difference"] == pytest.approx(2 * 7 / 6 - 3)  # the two ranks add up to 3
+    assert table.rows[0][1] == f"1.17 [{error[0]:.2f}, {error[1]:.2f}]"
 
 
-def test_six_seeds_tell_two_methods_apart_whatever_the_number_of_conditions():
-    table, rows = overall_table(overall(ranking_of(ends, seed=list(range(6)))), "")
-    assert [row["alike"] for row in rows] == ["a", "b"]
-    assert "over 6 seeds: p = 0.031; " in table.caption  # 2 of 2^6
-    assert "not told apart (at 5 %, corrected for all pairs: from 1.00 ranks on)" in table.caption
-
-
-def test_over_conditions_a_diverged_run_is_the_worst_and_the_last_of_its_seed():
+def test_over_conditions_a_diverged_run_is_the_last_of_its_seed():
     ranking = ranking_of(ends)
     worse = replace(ranking, groups=[[diverging(ranking.groups[0][0], "2"), ranking.groups[0][1]], ranking.groups[1]])
-    table, rows = overall_table(overall(worse), "fedavg")
-    (mifa,) = (row for row in rows if row["labels"]["algorithm"] == "mifa")
-    assert (mifa["mean_rank"], mifa["diverged"]) == (pytest.approx(7 / 6), 1)  # second in one of 3 seeds x 2 conditions
-    assert mifa["iqm"] == pytest.approx((0.7 + 0.7 + 0.8 + 0.8) / 4)  # one of six is off each end: -inf and 0.9
-    assert mifa["iqm_low"] == pytest.approx(-mifa["iqm_high"] + 2 * mifa["iqm"])
-    both = replace(worse, groups=[worse.groups[0], [diverging(worse.groups[1][0], "2"), *worse.groups[1][1:]]])
-    table, rows = overall_table(overall(both), "fedavg")
-    (mifa,) = (row for row in rows if row["labels"]["algorithm"] == "mifa")
-    assert mifa["iqm"] is None  # two of six diverged, more than a quarter
-    assert "diverged" in str(table.rows)
+    (mifa,) = (row for row in overall_table(overall(worse))[1] if row["labels"]["algorithm"] == "mifa")
+    assert mifa["mean_rank"] == pytest.approx(7 / 6)  # second in one of 3 seeds x 2 conditions
 
 
 def test_conditions_without_a_method_are_left_out_and_counted():
@@ -184,7 +183,7 @@ def test_conditions_without_a_method_are_left_out_and_counted():
     fewer = replace(ranking, groups=[ranking.groups[0][:1], *ranking.groups[1:]])
     table, rows = overall_table(overall(fewer), "")
     assert "over 2 conditions; 1 left out" in table.caption
-    assert rows[0]["against"] == "mifa"
+    assert [row["mean_rank"] for row in rows] == [1, 2]
     with pytest.raises(SettingError, match="overall: 1 of 2 conditions have a value"):
         overall(replace(fewer, groups=fewer.groups[:2]))
 
@@ -192,26 +191,43 @@ def test_conditions_without_a_method_are_left_out_and_counted():
 def test_the_overall_line_of_two_methods():
     one = compared("mifa", "fedavg")
     _, data = comparison_tables({"mine": [one, one]}, "mifa", "fedavg")
-    assert (data["overall"]["better"], data["overall"]["worse"], data["overall"]["p"]) == (2, 0, 0.25)  # p: 2 of 2^3
-    assert data["overall"]["says"].startswith("mifa is better in 2 of 2 cells, worse in 0 (by the 95 % interval).")
+    assert data["overall"]["says"] == "mifa is better in 2 of 2 cells, worse in 0 (by the 95 % interval)."
 
 
-def test_the_figure_has_the_ranks_the_bars_and_the_shares():
-    """Both are joined by a bar; at the threshold 70 % all but one of mifa's six runs are not below it."""
-    ranking = ranking_of(lambda labels, seed: ends(labels, seed) + 0.001)
-    ranks, profile = overall_chart(overall(ranking)).concat
-    points, bars = (layer.data.to_dict("records") for layer in ranks.layer)
-    assert points == [{"row": "MIFA (1.00)", "rank": 1}, {"row": "FedAvg (2.00)", "rank": 2}]
-    assert [(one["rank"], one["end"]) for one in bars] == [(1, 2)]
-    shares = {(one["line"], round(one["x"], 1)): one["value"] for one in profile.data.to_dict("records")}
-    assert (shares["MIFA", 70.1], shares["FedAvg", 70.1]) == (pytest.approx(2 / 3, abs=1e-5), 0)
-    assert (shares["MIFA", 50.1], shares["FedAvg", 50.1]) == (1, pytest.approx(2 / 3, abs=1e-5))
+def test_the_figure_has_the_ranks():
+    rows = overall_chart(overall(ranking_of(ends))).data.to_dict("records")
+    assert [(one["row"], one["value"], one["low"], one["high"]) for one in rows] == [
+        ("MIFA", 1, 1, 1),
+        ("FedAvg", 2, 2, 2),
+    ]
 
 
-def test_without_a_finite_score_the_figure_has_no_shares():
-    ranking = rank(runs(mine := experiment(), ends), [Metric("round_of:test/accuracy>=2", "min")], 1, axes(mine))
-    (ranks,) = overall_chart(overall(ranking)).concat
-    assert list(ranks.layer[0].data["rank"]) == [1.5, 1.5]
+def test_a_method_keeps_its_name_if_its_own_option_was_searched_for_each_condition():
+    """As after `tune`: mifa has another rate and another option under each condition, and is one method everywhere."""
+    mine, option = experiment(), {"often": 0.7733, "seldom": 0.4785}
+    made = runs(mine, ends)
+    for run in made:
+        if run.spec["algorithm"] == "mifa":
+            beta = option["often" if run.spec["participation"]["probability"] == [0.9, 0.9] else "seldom"]
+            run.spec["algorithm"] = {"name": "mifa", "beta": beta}
+            run.spec["local"] = run.spec.get("local", {}) | {"lr": beta}
+    ranking = rank(made, [ACCURACY], 1, axes(mine))
+    assert {cell.labels["algorithm"] for cell in ranking.cells} == {"mifa", "fedavg"}
+    assert [row["mean_rank"] for row in overall_table(overall(ranking))[1]] == [1, 2]
+    assert [one and round(one.difference.mean, 9) for one in against(ranking, "fedavg")["test/accuracy"]] == [
+        0.2,
+        None,
+    ] * 2
+    assert len(pairs(by_condition(ranking), "mifa", "fedavg")) == 2
+    assert "beta" not in latex(ranking_table(ranking))
+    assert {*ranking_curves(ranking).data["line"]} == {"MIFA", "FedAvg"}
+    both = [
+        replace(run, spec=run.spec | {"algorithm": {"name": "mifa", "beta": 0.1}})
+        for run in made
+        if run.spec["algorithm"] != "fedavg"
+    ]
+    names = {cell.labels["algorithm"] for cell in rank([*made, *both], [ACCURACY], 1, axes(mine)).cells}
+    assert names == {"fedavg", "mifa beta=0.1", "mifa beta=0.7733", "mifa beta=0.4785"}  # two of them compete
 
 
 def test_a_difference_of_searched_rates_says_so_beside_the_number():
@@ -246,67 +262,3 @@ def test_the_best_mark_says_of_which_rows():
     assert not ranking_table(
         rank(runs(alone, ends), [ACCURACY], 1, axes(alone))
     ).marks_best  # nothing to be better than
-
-
-def test_a_ranking_shows_the_median_round_to_a_target():
-    """fedavg reaches 0.5 in two of three seeds, at rounds 30 and 50; a diverged run never does."""
-    curves = {0: [0, 0, 0, *[0.6] * 8], 1: [0] * 5 + [0.6] * 6, 2: [0] * 11}
-    ranking = ranking_of(
-        lambda labels, seed: curves[seed] if labels["algorithm"] == "fedavg" else [0, *[0.6] * 10],
-        Metric("round_of:test/accuracy>=0.5", "min"),
-    )
-    table = ranking_table(ranking)
-    medians = {row[0]: row[table.titles.index("median")] for row in table.rows}
-    assert medians == {"fedavg": "50 [30, ...]", "mifa": "10 [10, ...]"}
-    cell = next(cell for cell in ranking.cells if cell.labels["algorithm"] == "fedavg")
-    assert diverging(cell, "1").median_round(ranking.metrics[0])[:2] == (math.inf, 30)
-    assert math.isnan(cell.of({"0", "1"}).median_round(ranking.metrics[0])[1])
-
-
-COSTS = {"fedavg": 10.0, "mifa": 20.0}
-
-
-def costing(made):
-    """Each evaluation with a cost of COSTS a round."""
-    for run in made:
-        run.history["cost/gradients"] = run.history.index * COSTS[run.settings["algorithm"]]
-    return made
-
-
-def curve_of(labels, seed):
-    """Accuracy by round: mifa is better at each round, fedavg at each cost."""
-    rates = {"fedavg": 0.05, "mifa": 0.06}
-    return [rates[labels["algorithm"]] * step for step in range(11)]
-
-
-def test_a_ranking_at_equal_cost_takes_the_last_evaluation_within_the_budget():
-    """fedavg spends 1,000 gradients in 100 rounds, mifa in 50: 0.5 against 0.3. At equal rounds 0.5 against 0.6."""
-    mine = experiment(
-        grid=experiment().grid | {"participation": {"often": {"name": "bernoulli", "probability": [0.9, 0.9]}}}
-    )
-    made = costing(runs(mine, curve_of))
-    by_rounds = rank(made, [ACCURACY], 1, axes(mine))
-    assert [cell.labels["algorithm"] for cell in by_rounds.cells] == ["mifa", "fedavg"]
-    by_cost = rank(made, [ACCURACY], 1, axes(mine), cost="cost/gradients")
-    assert [(cell.labels["algorithm"], cell.rounds) for cell in by_cost.cells] == [("fedavg", 100), ("mifa", 50)]
-    assert [cell.mean(ACCURACY, 1) for cell in by_cost.cells] == pytest.approx([0.5, 0.3])
-    table = ranking_table(by_cost)
-    assert [row[table.titles.index("client gradients")] for row in table.rows] == ["1,000", "1,000"]
-    seconds = rank(made, [ACCURACY], 1, axes(mine), cost="time/seconds")  # 36 s in 100 rounds, of each
-    assert [cell.rounds for cell in seconds.cells] == [100, 100]
-    with pytest.raises(SettingError, match="equal: cost/floats_up was not measured in all runs"):
-        rank(made, [ACCURACY], 1, axes(mine), cost="cost/floats_up")
-
-
-def test_a_run_that_diverged_early_is_diverged_at_equal_cost_too():
-    """It has spent less than the budget, which the other runs set."""
-    mine = experiment()
-    made = costing(runs(mine, curve_of))
-    early = [
-        run
-        if run.tags["seed"] != "1"
-        else replace(run, history=run.history[run.history.index <= 30], tags=run.tags | {"rollcall.diverged": "35"})
-        for run in made
-    ]
-    ranking = rank(early, [ACCURACY], 1, axes(mine), cost="cost/gradients")
-    assert [cell.diverged for cell in ranking.cells] == [1, 1, 1, 1]
