@@ -202,7 +202,7 @@ def paper_board(experiment: PaperExperiment, runs: list[Run], store: Path, x: st
     Raises:
         SettingError: no run is finished, or none measured a metric.
     """
-    from rollcall.leaderboard.figures import paper_curves, variant_curves
+    from rollcall.leaderboard.figures import paper_curves
 
     one, metrics, numbers = Judged(experiment, runs), experiment.report.metrics, printed(experiment)
     of_variants = {name: variant.ran for name, variant in one.variants.items() if variant.ran}
@@ -222,7 +222,8 @@ def paper_board(experiment: PaperExperiment, runs: list[Run], store: Path, x: st
         notes.append(f"no run with the paper's settings; shown: variants {', '.join(of_variants)}")
     elif len(ran) < len(one.cells):
         notes.append(f"{len(ran)} of {counted(len(one.cells), 'cell')} run")
-    figure = paper_curves(experiment, ran, x or "") if one.ran else variant_curves(experiment, of_variants)
+    shown = one if one.ran else one.variants[next(iter(of_variants))]
+    figure = paper_curves(shown.experiment, shown.ran, x or "")
     return Board(
         experiment=experiment,
         title=f"{experiment.title} ({experiment.source})",

@@ -139,20 +139,17 @@ def terminal(table: Table, title: str, width: int) -> Group:
 
 
 def _grid(table: Table, indices: Sequence[int], width: int) -> Grid:
-    """Some columns of a table. Entries are broken into lines only if the terminal is too narrow for one part."""
-    grid = Grid(box=box.SIMPLE_HEAD)
-    needed = {index: _width(table, [index]) - PADDING for index in indices}
-    fits = _width(table, indices) < width
-    whole = sum(max(needed[index], len(table.columns[index].title)) + PADDING for index in indices) < width
+    """Some columns of a table. Titles are broken into words if the part is too wide; entries only if it still is."""
+    grid, marks = Grid(box=box.SIMPLE_HEAD), table.marks_best
+    entries = {index: [_cell(row[index], marks) for row in table.rows] for index in indices}
+    titles = {index: table.columns[index].title for index in indices}
+    if sum(max(map(len, [titles[index], *entries[index]])) + PADDING for index in indices) >= width:
+        titles = {index: title.replace(" ", "\n") for index, title in titles.items()}
     for index in indices:
-        column = table.columns[index]
-        justify: Literal["left", "right"] = "left" if column.words else "right"
-        exact = needed[index] if fits and not whole else None  # Rich itself may break an entry rather than a title
-        longest = max((len(word) for row in table.rows for word in str(row[index]).split()), default=0)
-        least = min(longest, 20) if column.words else None  # a word is not broken
-        grid.add_column(Text(column.title), justify=justify, overflow="fold", width=exact, min_width=least)
-    for row in table.rows:
-        grid.add_row(*(_cell(row[index], table.marks_best) for index in indices))
+        justify: Literal["left", "right"] = "left" if table.columns[index].words else "right"
+        grid.add_column(Text(titles[index]), justify=justify, overflow="fold")
+    for row in zip(*entries.values(), strict=True):
+        grid.add_row(*row)
     return grid
 
 
@@ -179,16 +176,12 @@ def _width(table: Table, indices: Iterable[int]) -> int:
 
 
 def markdown(table: Table) -> str:
-    """A GitHub table, the best values bold, the columns aligned in the source too."""
+    """A GitHub table, the best values bold."""
     table = table.named
     rule = ["---" if column.words else "---:" for column in table.columns]
     head, *body = [[marked_down(text) for text in line] for line in (table.titles, *table.texts("**{}**"))]
-    lines = [head, rule, *body]
-    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
-    text = [
-        "| " + " | ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)) + " |" for line in lines
-    ]
-    return "\n".join([*text, "", marked_down(_caption(table, "bold: best")), ""])
+    lines = [f"| {' | '.join(line)} |" for line in (head, rule, *body)]
+    return "\n".join([*lines, "", marked_down(_caption(table, "bold: best")), ""])
 
 
 def marked_down(text: str) -> str:

@@ -6,7 +6,7 @@ import math
 import sys
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Any, Literal
 
@@ -95,10 +95,14 @@ class Run:
         return [t for t in range(self.rounds + 1) if self._evaluation.due(t, self.rounds)]
 
     @cached_property
-    def _evaluation(self) -> Evaluation:
-        """When it was evaluated, and on which splits."""
+    def _when(self) -> str:
+        """When it was evaluated, and on which splits, as JSON."""
         own = self.spec.get("evaluation", {})
-        return Evaluation.model_validate({key: own[key] for key in own if key in ("every", "last", "at", "splits")})
+        return json.dumps({key: own[key] for key in own if key in ("every", "last", "at", "splits")})
+
+    @property
+    def _evaluation(self) -> Evaluation:
+        return _evaluation(self._when)
 
     def spent(self, cost: str) -> pd.Series:
         """A cost so far, by round: a column of the history, or `round`. Without entries if it was not measured.
@@ -144,14 +148,7 @@ class Run:
             return values[values.index > values.index.max() - last_rounds]
         if self.rounds < last_rounds:
             return values[:0]
-        how, rounds = self._evaluation, self.rounds
-        known = {*(how.splits or ()), *((how.last and how.last.splits) or ())}
-
-        def measured(t: int) -> bool:
-            splits = how.splits_at(t, rounds)
-            return how.due(t, rounds) and (splits is None or metric.split in splits or metric.split not in known)
-
-        due = [t for t in range(rounds - last_rounds + 1, rounds + 1) if measured(t)]
+        due = _due(self._when, self.rounds, metric.split, last_rounds)
         return values.reindex(due) if values.index.isin(due).sum() == len(due) else values[:0]
 
     def final(self, metric: Metric, last_rounds: int = 1, at: int | None = None, per: Metric | None = None) -> float:
@@ -180,6 +177,25 @@ class Run:
         """The regular evaluations of a metric by round, without those in between of the last rounds."""
         values = self.history[metric.column].dropna()
         return values[values.index % self._evaluation.every == 0]
+
+
+@cache
+def _evaluation(settings: str) -> Evaluation:
+    """Settings of an evaluation from JSON; many runs have the same ones."""
+    return Evaluation.model_validate(json.loads(settings))
+
+
+@cache
+def _due(evaluation: str, rounds: int, split: str, last_rounds: int) -> list[int]:
+    """The last rounds after which a split is evaluated."""
+    how = _evaluation(evaluation)
+    known = {*(how.splits or ()), *((how.last and how.last.splits) or ())}
+
+    def measured(t: int) -> bool:
+        splits = how.splits_at(t, rounds)
+        return how.due(t, rounds) and (splits is None or split in splits or split not in known)
+
+    return [t for t in range(rounds - last_rounds + 1, rounds + 1) if measured(t)]
 
 
 def first_round(curve: pd.Series, metric: Metric) -> float:
@@ -327,7 +343,7 @@ def archived(table: Path) -> list[Run]:
     digests, starts = np.unique(of, return_index=True)
     measured = map(tuple, np.logical_or.reduceat(evaluations.notna().to_numpy(), starts)) if len(of) else ()
     pieces = dict(zip(digests.tolist(), zip(measured, starts, [*starts[1:], len(of)], strict=True), strict=True))
-    frames = {columns: evaluations.loc[:, list(columns)] for columns, *_ in pieces.values()}
+    frames = {columns: evaluations.loc[:, list(columns)] for columns in {columns for columns, *_ in pieces.values()}}
 
     def history(digest: str) -> pd.DataFrame:
         columns, start, end = pieces.get(digest, ((), 0, 0))

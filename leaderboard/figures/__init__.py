@@ -7,7 +7,7 @@ from rollcall.leaderboard.figures.board import board_chart
 from rollcall.leaderboard.figures.numbers import orders_chart, printed_chart
 from rollcall.leaderboard.figures.overall import overall_chart
 from rollcall.leaderboard.figures.participation import autocorrelation, coupling, uplinks
-from rollcall.leaderboard.figures.results import curves, paper_curves, ranking_curves, variant_curves
+from rollcall.leaderboard.figures.results import curves, paper_curves, ranking_curves
 from rollcall.leaderboard.figures.search import best_so_far, sensitivity
 from rollcall.leaderboard.figures.theme import FORMATS, save
 
@@ -26,5 +26,4 @@ __all__ = [
     "save",
     "sensitivity",
     "uplinks",
-    "variant_curves",
 ]

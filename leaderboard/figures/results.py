@@ -1,4 +1,4 @@
-"""Figures of results: the curves of a paper's experiment, of its variants, and of a ranking.
+"""Figures of results: the curves of a paper's experiment, and of a ranking.
 
 A curve is the mean over seeds, with a band of one standard deviation. Rounds after which a seed was not evaluated are
 left out, so that a curve is a mean over the same seeds everywhere.
@@ -136,20 +136,6 @@ def paper_curves(experiment: PaperExperiment, cells: Sequence[Cell], over: str =
         over = over or report.x
         experiment = experiment.model_copy(update={"report": report.model_copy(update={"x": "round"})})
     return _drawn(subplots(experiment, cells), experiment.report, over, experiment)
-
-
-def variant_curves(experiment: PaperExperiment, cells: Mapping[str, Sequence[Cell]]) -> alt.ConcatChart:
-    """The subplots of variants of an experiment, side by side; `cells` are those of each variant by its name.
-
-    Raises:
-        SettingError: none of the metrics was measured.
-    """
-    made = [
-        replace(subplot, title=": ".join(filter(None, (name, subplot.title))))
-        for name, ran in cells.items()
-        for subplot in subplots(experiment.as_(name), ran)
-    ]
-    return _drawn(made, experiment.report, "", experiment)
 
 
 def _scatter(experiment: PaperExperiment, cells: Sequence[Cell]) -> alt.ConcatChart:

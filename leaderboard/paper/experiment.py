@@ -158,24 +158,8 @@ class Claim(Settings):
             raise SettingError("least: is missing; a claim must have least, most or both")
         if sum(option is not None for option in (self.minus, self.over, self.along)) > 1:
             raise SettingError("minus: is not allowed beside over or along; must be one of the three")
-        if self.slope is not None and (self.along or self.either):
-            raise SettingError("slope: is not allowed beside along or either; leave one out")
-        if self.either is not None and self.least is not None and self.most is not None:
-            raise SettingError("either: is not allowed with both least and most; must have one bound")
         if self.at is None and (self.per is not None or self.share):
             raise SettingError(f"at: is missing; must be given beside {'share' if self.share else 'per'}")
-        if self.quantity != "final" and (self.at is not None or (self.metric and self.metric.threshold is not None)):
-            raise SettingError(f"quantity: '{self.quantity}' is not allowed with at or a threshold; leave one out")
-        if self.identifies and self.printed is None:
-            raise SettingError("printed: is missing; it must be given beside identifies")
-        if self.erratum and self.tag != "paper":
-            raise SettingError(f"erratum: is not allowed with tag '{self.tag}'; only a paper has printed formulas")
-        if self.against is not None and self.minus is None and self.over is None:
-            raise SettingError("against: is not allowed without minus or over; leave it out")
-        if self.metric is not None and self.metric.threshold is not None and (self.over or self.against or self.share):
-            raise SettingError(
-                f"metric: '{self.metric.name}' is not allowed with over, against or share; compare it with minus"
-            )
         if self.tag != "ours" and not self.section:
             raise SettingError(f"section: is missing; a claim of the {self.tag} must say where it is stated")
         if self.tag == "paper" and self.statement is None:

@@ -174,24 +174,17 @@ class Judged:
         names = () if self.experiment.variant else self.experiment.variants
         return {name: Judged(self.experiment.as_(name), self.runs) for name in names}
 
-    @cached_property
-    def changes(self) -> dict[str, Table]:
-        """What each variant changes: a row for each cell that it shares with the paper's version."""
-        return {name: changes(self, name) for name in self.variants}
-
-    @cached_property
-    def apart(self) -> dict[str, "Judged"]:
-        """The variants with runs of their own that have no cell to compare in the paper's version."""
-        of_paper = {digest for cell in self.ran for digest in cell.trials}
-        own = {name: {digest for cell in one.ran for digest in cell.trials} for name, one in self.variants.items()}
-        alone = [name for name, digests in own.items() if not digests <= of_paper and not self.changes[name].rows]
-        return {name: self.variants[name] for name in alone}
-
     @property
     def variant_tables(self) -> dict[str, Table]:
         """The table of each variant that was run: what it changes, or its own if there is nothing to compare with."""
-        tables = self.changes | {name: variant.table for name, variant in self.apart.items()}
-        return {name: table for name, table in tables.items() if table.rows}
+        of_paper = {digest for cell in self.ran for digest in cell.trials}
+        tables = {}
+        for name, variant in self.variants.items():
+            changed = changes(self, name)
+            apart = not {digest for cell in variant.ran for digest in cell.trials} <= of_paper
+            if changed.rows or apart:
+                tables[name] = changed if changed.rows else variant.table
+        return tables
 
     @property
     def told(self) -> list[Told]:

@@ -2,10 +2,13 @@
 
 import math
 import re
-import textwrap
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
+
+from rich import box
+from rich.table import Column, Table
+from rich.text import Text
 
 from rollcall.benchmark.config.metric import Metric
 from rollcall.benchmark.config.text import counted
@@ -58,9 +61,9 @@ def claims_list(results: Sequence[ClaimResult], why: bool = False) -> list[str]:
     return lines
 
 
-def claims_lines(results: Sequence[ClaimResult], width: int) -> list[str]:
-    """Rows of this width for the claims: number, verdict, statement (in at most two lines), measured, printed."""
-    rows = [["", "verdict", "claim (--why: whole, with evidence)", "measured", "printed"]]
+def claims_table(results: Sequence[ClaimResult]) -> Table:
+    """A row for each claim in a terminal: number, verdict, statement, measured and printed number."""
+    table = Table("", "verdict", Column("claim", ratio=1), "measured", "printed", box=box.SIMPLE_HEAD, expand=True)
     for number, result in enumerate(results, 1):
         measured, printed = numbers(result)
         measured = re.sub(r" [\[(].*?[\])]", "", measured)  # without its interval
@@ -69,17 +72,9 @@ def claims_lines(results: Sequence[ClaimResult], width: int) -> list[str]:
         elif len(result.places) != 1:
             ran = [place for place in result.places if place.verdict not in ("not run", "data missing")]
             measured = f"{_holding(ran)} of {len(ran)} hold" if ran else ""
-        verdict = result.word.removesuffix(" that matters").replace(", partly run", "…")
-        rows.append([f"{number}", verdict, result.claim.says.removesuffix("."), measured, printed.partition(" (")[0]])
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    widths[2] = max(10, width - sum(widths) + widths[2] - 8)
-    sides = [f"{side}{space}" for side, space in zip("><<>>", widths, strict=True)]
-    lines = []
-    for number_, verdict, says, *others in rows:
-        first, *more = textwrap.wrap(says, widths[2], max_lines=2, placeholder="…")
-        lines.append("  ".join(map(format, (number_, verdict, first, *others), sides)))
-        lines += [f"{' ' * (widths[0] + widths[1] + 4)}{line}" for line in more]
-    return lines
+        cells = f"{number}", result.word, result.claim.says, measured, printed.partition(" (")[0]
+        table.add_row(*map(Text, cells))
+    return table
 
 
 def _holding(results: Iterable[ClaimResult | PlaceResult]) -> int:

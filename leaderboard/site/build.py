@@ -33,7 +33,6 @@ from rollcall.leaderboard.figures import (
     paper_curves,
     ranking_curves,
     uplinks,
-    variant_curves,
 )
 from rollcall.leaderboard.names import label_name, label_text, labelled, method_name, model_name, paper_of
 from rollcall.leaderboard.paper import reproduction
@@ -170,6 +169,9 @@ def _of_paper(experiment: PaperExperiment, name: str, runs: Sequence[Run]) -> Sh
         tables.append((title, paper_table(experiment, here, known) if here else None, len(of_panel) - len(here)))
         as_printed += _as_printed(title, experiment, of_panel, known) if known else []
     ran = [run for cell in one.ran for run in cell.runs.values()]
+    figures_ = []
+    with suppress(SettingError):  # nothing was measured
+        figures_ = [("Curves", paper_curves(experiment, one.ran))]
     return Shown(
         experiment,
         name,
@@ -180,7 +182,7 @@ def _of_paper(experiment: PaperExperiment, name: str, runs: Sequence[Run]) -> Sh
         tables,
         one.told,
         [(variant, experiment.variants[variant].about, table) for variant, table in one.variant_tables.items()],
-        _figures(one),
+        figures_,
         long_rows(one.cells, metrics, experiment.report.last_rounds, known),
     )
 
@@ -202,16 +204,6 @@ def _printed_of_claims(told: Sequence[Told]) -> Table | None:
     heads = [Column(title, words=True) for title in ("source", "claim", "where")]
     heads += [Column("printed"), Column("measured"), Column("size", words=True), Column("seeds"), Column("rounds")]
     return Table(heads, rows, "size: whether the printed number is within the 95 % interval") if rows else None
-
-
-def _figures(one: reproduction.Judged) -> list[tuple[str, alt.ConcatChart]]:
-    """The figures of a paper's experiment: curves, and those of variants."""
-    experiment, ran, drawn = one.experiment, one.ran, []
-    with suppress(SettingError):  # nothing was measured
-        drawn = [("Curves", paper_curves(experiment, ran))]
-    if one.apart:
-        drawn.append(("Variants", variant_curves(experiment, {name: own.ran for name, own in one.apart.items()})))
-    return drawn
 
 
 def _as_printed(
@@ -361,7 +353,7 @@ def _packed(chart: alt.ConcatChart) -> Markup:
         at = {key: {one: index for index, one in enumerate(listed)} for key, listed in words.items()}
         columns |= {key: [at[key][one] for one in columns[key]] for key in words}
         columns = {
-            key: [float(f"{one:.5g}") if isinstance(one, float) else one for one in column]
+            key: [float(f"{one:.4g}") if isinstance(one, float) else one for one in column]
             for key, column in columns.items()
         }
         tables[name] = {"columns": columns, "words": words}

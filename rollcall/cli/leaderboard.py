@@ -60,7 +60,7 @@ def leaderboard(
     if as_json and form is not None:
         raise SettingError("--format is not allowed with --json; leave one of them out")
     from rollcall.leaderboard import boards, render
-    from rollcall.leaderboard.paper.sentences import claims_lines, claims_list
+    from rollcall.leaderboard.paper.sentences import claims_list, claims_table
     from rollcall.leaderboard.ranking import axes
     from rollcall.leaderboard.ranking import only as selected
     from rollcall.leaderboard.runs import finished
@@ -107,7 +107,8 @@ def leaderboard(
             told = "\n".join(claims_list(board.claims, why))
             out.print(told.replace("**", "").replace("`", ""), highlight=False)
         elif board.claims:
-            out.print("", *claims_lines(board.claims, out.width), sep="\n", highlight=False, no_wrap=True)
+            out.print(claims_table(board.claims))
+            say("--why prints the evidence and the causes.")
     try:
         files = board.write(folder, texts)
     except OSError as error:

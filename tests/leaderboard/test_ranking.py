@@ -1,7 +1,5 @@
 """Rankings of one's own runs: labels, selection and rows, against numbers worked out by hand."""
 
-import math
-
 import pandas as pd
 import pytest
 
@@ -10,7 +8,7 @@ from rollcall.benchmark.config.errors import SettingError
 from rollcall.benchmark.config.experiment import places
 from rollcall.benchmark.config.metric import Metric
 from rollcall.leaderboard.figures import ranking_curves
-from rollcall.leaderboard.ranking import Axis, axes, best_settings, metric_of, only, rank, row_labels
+from rollcall.leaderboard.ranking import Axis, axes, metric_of, only, rank, row_labels
 from rollcall.leaderboard.runs import Run
 from rollcall.leaderboard.tables import long_rows, ranking_table
 from tests.support.results import experiment
@@ -106,26 +104,13 @@ def test_a_value_that_no_run_has_is_refused():
         chosen({"other": [1]})
 
 
-@pytest.mark.parametrize(("direction", "best"), [("max", 0), ("min", 2), ("zero", 1)])
-def test_the_best_settings_by_each_direction(direction, best):
-    runs = [tried(value, **{"local.lr": str(value)}) for value in (0.5, -0.1, -0.9)]
-    (kept,), among = best_settings(runs, Metric("train/bias", direction), last_rounds=1)
-    assert (runs.index(kept), among) == (best, 3)
-
-
-def test_methods_of_one_class_name_in_two_files_are_two_methods():
-    runs = [tried(0.1, algorithm=f"{file}.py:Mine") for file in ("one", "two")]
-    kept, _ = best_settings(runs, Metric("train/bias", "min"), last_rounds=1)
-    assert len(kept) == 2
-
-
 def test_the_direction_of_a_metric_of_an_option():
     ways = ("max", "min", "zero")
-    assert [metric_of("best-by", f"train/x={way}", ()).direction for way in ways] == list(ways)
+    assert [metric_of("metric", f"train/x={way}", ()).direction for way in ways] == list(ways)
     assert metric_of("metric", "train/bias", ()).direction == "zero"
     assert metric_of("metric", "round_of:test/accuracy>=0.9", ()).direction == "min"  # the sooner, the better
-    with pytest.raises(SettingError, match=r"^best-by: 'train/x' .* better: train/x=max, =min or =zero$"):
-        metric_of("best-by", "train/x", ())
+    with pytest.raises(SettingError, match=r"^metric: 'train/x' .* better: train/x=max, =min or =zero$"):
+        metric_of("metric", "train/x", ())
 
 
 def test_an_option_is_shown_if_rows_of_that_choice_differ_in_it():
@@ -206,16 +191,6 @@ def method(cell):
 
 def accuracy(cell, last_rounds=1):
     return cell.number(METRICS[0], last_rounds)
-
-
-def test_mean_and_deviation_over_seeds_of_the_last_rounds():
-    runs = [run("a", 0, [0.0, 0.1, 0.2, 0.4]), run("a", 1, [0.0, 0.3, 0.6, 0.8])]
-    (cell,) = rank(runs, METRICS, last_rounds=1).cells
-    assert (len(cell.runs), cell.rounds, method(cell)) == (2, 30, "a")
-    for last_rounds, mean in ((1, 0.6), (20, 0.5)):  # after rounds 20 and 30: means 0.3 and 0.7
-        assert accuracy(cell, last_rounds).mean == pytest.approx(mean)
-        assert accuracy(cell, last_rounds).sd == pytest.approx(math.sqrt(2 * 0.2**2))
-    assert str(accuracy(cell, 20)) == "50.0 ± 28.3"
 
 
 def test_rows_are_ranked_and_the_best_of_each_metric_marked():

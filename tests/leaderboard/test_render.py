@@ -34,13 +34,13 @@ PLAIN = Table(COLUMNS[2:], [[Number(0.5, 0.25, "50.0", "25.0"), "", 2]], "how")
 
 def test_markdown():
     assert render.markdown(TABLE) == (
-        "| method | lr  | accuracy %      | diff  | seeds |\n"
-        "| ---    | --- | ---:            | ---:  | ---:  |\n"
-        "| a_1    | 0.1 | **50.0 ± 25.0** | -10.0 | 2     |\n"
-        "| b      |     | inf             |       | 1     |\n"
+        "| method | lr | accuracy % | diff | seeds |\n"
+        "| --- | --- | ---: | ---: | ---: |\n"
+        "| a_1 | 0.1 | **50.0 ± 25.0** | -10.0 | 2 |\n"
+        "| b |  | inf |  | 1 |\n"
         "\nhow; bold: best\n"
     )
-    assert render.markdown(PLAIN).endswith("| 50.0 ± 25.0 |      | 2     |\n\nhow\n")
+    assert render.markdown(PLAIN).endswith("| 50.0 ± 25.0 |  | 2 |\n\nhow\n")
 
 
 def test_csv_has_all_digits_and_a_column_for_each_axis():

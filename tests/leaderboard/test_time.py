@@ -11,7 +11,7 @@ from rollcall.benchmark.config.metric import Metric, direction_of
 from rollcall.leaderboard.cells import cells
 from rollcall.leaderboard.figures import paper_curves
 from rollcall.leaderboard.paper.claims import check_claim
-from rollcall.leaderboard.ranking import axes, rank
+from rollcall.leaderboard.ranking import rank
 
 SECONDS_OF = Metric("seconds_of:test/accuracy>=0.5", "min")
 CLAIM = {"says": "Sooner.", "tag": "ours", "of": {"algorithm": "mifa"}, "minus": {"algorithm": "fedavg"}}
@@ -50,8 +50,6 @@ def test_seconds_until_a_value_is_reached():
     # FedAvg's mean curve is 0.1, 0.433, 0.533: 20 rounds, which take 100, 200 and 300 seconds.
     assert fedavg.mean(SECONDS_OF, 1) == 200
     assert mifa.mean(SECONDS_OF, 1) == 40
-    # The third seed is censored at its last second.
-    assert fedavg.median_round(SECONDS_OF)[0] == 100
     assert fedavg.runs["2"].end(SECONDS_OF) == 300
     assert not cells(of, runs(of, lambda labels, seed: 0.5))[0].measured(Metric("gradients_of:test/accuracy>=0.5"))
 
@@ -64,12 +62,8 @@ def test_a_claim_about_seconds_has_those_of_each_seed():
     assert place.quantity.cell.end.tolist() == [20, 40, 60]
 
 
-def test_a_ranking_at_equal_seconds_takes_the_clock_and_not_the_machine():
-    of, made = timed()
-    ranking = rank(made, [Metric("test/accuracy")], 1, axes(of), cost="time/seconds")
-    # All have spent 20 seconds. FedAvg has then 0 rounds, mifa 20, 10 and 0.
-    rounds = {cell.labels["algorithm"]: [run.rounds for run in cell.runs.values()] for cell in ranking.cells}
-    assert rounds == {"fedavg": [0, 0, 0], "mifa": [20, 10, 0]}
+def test_seconds_are_those_of_the_clock_and_else_of_the_machine():
+    _, made = timed()
     assert made[0].spent("time/seconds").tolist() == [0, 50, 100]
     machine = replace(made[0], history=made[0].history.drop(columns="time/seconds"))
     assert machine.spent("time/seconds").tolist() == [0, 18, 36]

@@ -13,7 +13,7 @@ from rollcall.benchmark.config.metric import Metric
 from rollcall.leaderboard.cells import cells
 from rollcall.leaderboard.figures import results as curves
 from rollcall.leaderboard.figures import theme
-from rollcall.leaderboard.figures.results import paper_curves, ranking_curves, subplots, variant_curves
+from rollcall.leaderboard.figures.results import paper_curves, ranking_curves, subplots
 from rollcall.leaderboard.names import COLOURS, OWN, style
 from rollcall.leaderboard.paper.experiment import PaperExperiment
 from rollcall.leaderboard.paper.reported import Printed
@@ -256,19 +256,6 @@ def test_another_model_of_a_method_has_a_line_beside_the_evaluated_one(monkeypat
     )
     assert len(views(figure)) == 1
     assert of_paper(figure) == [("MIFA", None, 75)]
-
-
-def test_variants_stand_side_by_side():
-    variants = {
-        "raw": {"about": "raw updates", "trial": {"local": {"lr": 0.3}}},
-        "slow": {"about": "slow", "trial": {}},
-    }
-    made = experiment(variants=variants).only({"participation": ["often"]})
-    endings = {"raw": lambda labels, seed: 0.5, "slow": lambda labels, seed: 0.7}
-    ran = {name: cells(made.as_(name), runs(made.as_(name), ending)) for name, ending in endings.items()}
-    figure = variant_curves(made, ran)
-    assert titles(figure) == ["raw", "slow"]
-    assert [lines(figure, plot)["MIFA"][-1] for plot in (0, 1)] == [(100, 50), (100, 70)]
 
 
 def test_a_figure_over_an_axis_has_no_costs():

@@ -1,12 +1,9 @@
 """The figures of a search show its samples."""
 
-import itertools
-
 import numpy as np
 import pandas as pd
-import pytest
 
-from rollcall.leaderboard.figures.search import best_so_far, expected, expected_best, sensitivity
+from rollcall.leaderboard.figures.search import best_so_far, sensitivity
 
 SAMPLES = pd.DataFrame(
     {
@@ -18,15 +15,6 @@ SAMPLES = pd.DataFrame(
         "gradients": [10.0, 5.0, 10.0, 1.0, 7.0, 7.0],
     }
 )
-
-
-@pytest.mark.parametrize("n", [1, 2, 3])
-@pytest.mark.parametrize("mode", ["max", "min"])
-def test_the_expected_best_is_the_mean_over_all_draws(n, mode):
-    scores = np.array([0.3, 0.9, 0.1, 0.5])
-    best = {"max": max, "min": min}[mode]
-    draws = [best(draw) for draw in itertools.product(scores, repeat=n)]
-    assert expected(scores, n, mode) == pytest.approx(np.mean(draws))
 
 
 def lines(data):
@@ -52,11 +40,6 @@ def test_best_so_far_counts_gradients_of_stopped_samples_but_not_their_scores():
     assert made == {"a": [(10, 30), (15, 30), (25, 40), (26, 40)], "b": [(7, 20), (14, 20)]}
     lower = lines(best_so_far(SAMPLES, ["local.lr"], "validation/loss", "min").data.dropna())
     assert [value for _, value in lower["b"]] == [0.2, 0.1]
-
-
-def test_expected_best_ends_at_the_number_of_samples_with_all_rounds():
-    made = lines(expected_best(SAMPLES, ["local.lr"], "validation/accuracy", "max").data)
-    assert made == {"a": [(1, pytest.approx(35))], "b": [(1, pytest.approx(15))]}
 
 
 def test_a_cell_has_the_style_of_its_method():

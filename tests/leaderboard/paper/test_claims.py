@@ -10,7 +10,7 @@ from rollcall.benchmark.config.base import validated
 from rollcall.leaderboard.cells import cells
 from rollcall.leaderboard.paper.claims import check_claim, weakest
 from rollcall.leaderboard.paper.experiment import Claim
-from rollcall.leaderboard.paper.sentences import claims_lines, claims_list
+from rollcall.leaderboard.paper.sentences import claims_list
 from tests.support.results import experiment, runs
 
 
@@ -93,7 +93,7 @@ def test_two_readings_that_disagree_are_not_testable():
         ("often", pytest.approx(0.1)),
         ("seldom", pytest.approx(-0.1)),
     ]
-    assert claims_lines([result], 90)[1].split()[-4:] == ["1", "of", "2", "readings"]
+    assert "2 readings: 1 holds, 1 contradicted" in claims_list([result])[0]
     (_, *why) = claims_list([result], why=True)
     assert why[0] == "   - reading often (clients are often there): holds: 10.0"
 
@@ -167,8 +167,6 @@ def test_a_formula_that_is_false_as_printed_is_an_erratum():
     }  # a reading is contradicted or not; the claim is the erratum
     assert under(false["readings"], least=0.2, **paper).verdict == "erratum"
     assert under(false["readings"], **paper).verdict == "not testable"
-    with pytest.raises(SettingError, match="erratum"):
-        claimed(ABOVE | {"erratum": "it remains true that"})
 
 
 def test_a_claim_over_time():
@@ -177,8 +175,6 @@ def test_a_claim_over_time():
     for quantity, difference in {"time-average": 0.1, "maximum": 0.4, "final": -0.3}.items():
         result = decide(ABOVE | {"quantity": quantity}, lambda labels, seed: ends[labels["algorithm"]], rounds=20)
         assert result.places[0].quantity.mean == pytest.approx(difference)
-    with pytest.raises(SettingError, match="quantity"):
-        claimed(ABOVE | {"quantity": "maximum", "at": 10})
 
 
 def test_of_several_verdicts_the_first_in_the_order_counts():
@@ -492,11 +488,6 @@ def test_what_cannot_be_decided_is_refused():
         claimed({})
     with pytest.raises(SettingError, match="minus: is not allowed beside over or along"):
         claimed(ABOVE | {"along": "seed"})
-    with pytest.raises(SettingError, match="slope: is not allowed beside along or either"):
-        claimed({"along": "seed", "slope": "seed", "least": 0})
-    rounds = {"of": {"algorithm": "mifa"}, "metric": "round_of:test/accuracy>=0.5", "most": 2}
-    with pytest.raises(SettingError, match=r"metric: .* is not allowed with over, against or share"):
-        claimed(rounds | {"over": {"algorithm": "fedavg"}})
     with pytest.raises(SettingError, match="at: is missing; must be given beside per"):
         claimed(ABOVE | {"per": "cost/floats_up"})
     with pytest.raises(SettingError, match="at: is missing; must be given beside share"):
@@ -507,10 +498,6 @@ def test_what_cannot_be_decided_is_refused():
         validated(Claim, ABOVE | {"says": "so", "section": "IV"})
     with pytest.raises(SettingError, match="statement"):
         validated(Claim, ABOVE | {"says": "so", "section": "IV", "statement": "PBC 1"})
-    with pytest.raises(SettingError, match="against: is not allowed without minus or over"):
-        claimed({"least": 0, "against": "test/loss"})
-    with pytest.raises(SettingError, match="either: is not allowed with both least and most; must have one bound"):
-        claimed(ABOVE | {"either": "algorithm", "most": 1.0})
     with pytest.raises(SettingError, match="command: must be given with shown"):
         claimed(ABOVE | {"cause": {"kind": "unknown", "shown": "It was seen."}})
     with pytest.raises(SettingError, match="before: must be given with since"):

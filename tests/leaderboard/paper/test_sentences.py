@@ -1,11 +1,13 @@
 """Claims and intervals in words and as JSON."""
 
+import io
 import json
 import math
 from dataclasses import dataclass
 
 import numpy as np
 import pytest
+from rich.console import Console
 
 from rollcall.benchmark.config.base import validated
 from rollcall.benchmark.config.metric import Metric
@@ -13,7 +15,7 @@ from rollcall.leaderboard.paper.claims import ClaimResult, PlaceResult
 from rollcall.leaderboard.paper.counts import Told
 from rollcall.leaderboard.paper.experiment import Claim
 from rollcall.leaderboard.paper.quantities import estimate, geometric
-from rollcall.leaderboard.paper.sentences import change, claims_json, claims_lines, claims_list, interval, tally_of
+from rollcall.leaderboard.paper.sentences import change, claims_json, claims_list, claims_table, interval, tally_of
 from tests.support.results import experiment
 
 ACCURACY, LOSS = Metric("test/accuracy"), Metric("train/loss")
@@ -99,14 +101,18 @@ def test_a_line_for_each_claim():
     assert claims_list([result(PLACES[2:])]) == ["1. **not run**: So. (released code, main.py)"]
 
 
-def test_in_a_terminal_a_claim_has_at_most_two_lines_without_markdown():
+def test_a_terminal_has_a_row_for_each_claim_with_its_whole_sentence():
     long = result(PLACES[:1], statement="PBC-30", tag="paper", says=f"{'Word ' * 30}end.")
-    lines = claims_lines([result(PLACES), long], 80)
-    assert {len(line) for line in lines[:3]} == {80}
-    assert [line.split() for line in lines[1:2]] == [["1", "undecided…", "So", "1", "of", "2", "hold"]]
-    assert lines[2].split() == ["2", "holds", *["Word"] * lines[2].count("Word"), "20.0", "%", "12.3"]
-    assert lines[3].split() == [*["Word"] * lines[3].count("Word "), "Word…"]
-    assert "end" in claims_lines([long], 300)[1]  # there is room
+    console = Console(width=80, record=True, file=io.StringIO())
+    console.print(claims_table([result(PLACES), long]))
+    text = console.export_text()
+    assert max(map(len, text.splitlines())) <= 80
+    lines = [line.split() for line in text.splitlines()]
+    assert ["1", "undecided,", "partly", "run", "So.", "1", "of", "2", "hold"] in lines
+    (row,) = (line for line in lines if line[:2] == ["2", "holds"])
+    assert row[-3:] == ["20.0", "%", "12.3"]
+    assert "end." in text
+    assert sum(line.count("Word") for line in lines) == 30
 
 
 def test_the_evidence_on_request():
