@@ -171,7 +171,6 @@ def _searches(experiment: PaperExperiment, store: Path, runs: Sequence[Run]) -> 
 
 
 def _sources(runs: Sequence[Run], store: Path) -> str:
-    """Where runs are from."""
     texts = [f"your own, in {run.server or store}" if run.source == "own" else "kept results" for run in runs]
     return f"runs: {' and '.join(sorted({*texts}, reverse=True))}"
 
@@ -189,7 +188,6 @@ def _not_measured(metrics: Sequence[Metric], runs: Sequence[Run]) -> SettingErro
 
 
 def _provenance(experiment: PaperExperiment, runs: Sequence[Run]) -> dict[str, Any]:
-    """The versions of the code that made the runs, and the sources of the runs."""
     tags = {name: sorted({run.tags.get(name, "unknown") for run in runs}) for name in ("version", "commit", "device")}
     return {"experiment": experiment.name, "sources": sorted({run.source for run in runs}), **tags}
 

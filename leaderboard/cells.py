@@ -41,7 +41,6 @@ class Cell:
 
     @property
     def rounds_run(self) -> int:
-        """Number of rounds of its runs; 0 without runs."""
         return min((run.rounds for run in self.runs.values()), default=0)
 
     @property
@@ -51,7 +50,6 @@ class Cell:
 
     @property
     def trials(self) -> set[str]:
-        """The digests of its runs."""
         return {run.digest for run in self.runs.values()}
 
     @property
@@ -66,24 +64,19 @@ class Cell:
 
     @property
     def where(self) -> str:
-        """Its labels in one line."""
         return ", ".join(label for label in self.labels.values() if label)
 
     @property
     def ended(self) -> "Cell":
-        """The cell without its diverged runs."""
         return replace(self, runs={seed: run for seed, run in self.runs.items() if not run.diverged})
 
     def until(self, rounds: int) -> "Cell":
-        """The cell with its runs cut to this many rounds."""
         return replace(self, runs={seed: run.until(rounds) for seed, run in self.runs.items()})
 
     def of(self, seeds: Collection[str]) -> "Cell":
-        """The cell with its runs of these seeds."""
         return replace(self, runs={seed: run for seed, run in self.runs.items() if seed in seeds})
 
     def measured(self, metric: Metric) -> bool:
-        """Whether a run has the metric."""
         return any(run.has(metric) for run in self.runs.values())
 
     def finals(self, metric: Metric, last_rounds: int, at: int | None = None, per: Metric | None = None) -> pd.Series:
@@ -179,7 +172,6 @@ def cells(experiment: Experiment, runs: Iterable[Run]) -> list[Cell]:
         rounds[place.digest] = max(place.rounds, rounds.get(place.digest, 0))
 
     def cell_of(same: Sequence[GridPoint]) -> Cell:
-        """The cell of places that differ in their seeds."""
         found: dict[Literal["own", "kept"], dict[str, Run]] = {"own": {}, "kept": {}}
         for place in same:
             for source, by_seed in found.items():

@@ -74,7 +74,6 @@ class Comparison:
 
     @property
     def row(self) -> dict[str, Any]:
-        """As JSON has it."""
         low, high = self.difference.interval() if self.difference else (math.nan, math.nan)
         row = {"difference": self.difference.mean if self.difference else None, "low": low, "high": high}
         counts = dict(zip(("wins", "ties", "losses"), self.wins, strict=True))
@@ -148,7 +147,6 @@ def pairs(cells: Sequence[Cell], a: str, b: str) -> list[tuple[Cell, Cell]]:
 
 
 def not_among(baseline: str, methods: Iterable[str]) -> SettingError:
-    """The error of a baseline that is none of the methods."""
     return SettingError(f"against: {baseline!r} is not allowed; must be one of {listed(methods, baseline)}")
 
 
@@ -199,7 +197,6 @@ class Overall:
         return by_seed[by_seed.mean().sort_values(kind="stable").index]
 
     def best_in(self, method: str) -> int:
-        """The number of blocks in which its mean score is the largest."""
         means = [scores_of(block, self.metric, self.last_rounds).mean() for block in self.blocks]
         return sum(mean[method] == mean.max() for mean in means)
 

@@ -41,7 +41,6 @@ class Axis:
         return not all(is_default(label, dict(part).get(self.name, "")) for part, label in self.labels.items())
 
     def covers(self, setting: str) -> bool:
-        """Whether it sets this setting."""
         return any(setting == own or setting.startswith(f"{own}.") for own in self.settings)
 
     def part(self, settings: Mapping[str, str]) -> Settings:
@@ -130,7 +129,6 @@ class Ranking:
 
     @property
     def cells(self) -> list[Cell]:
-        """The cells of all groups."""
         return [cell for group in self.groups for cell in group]
 
     @property

@@ -94,18 +94,15 @@ class Table:
 
     @classmethod
     def of_columns(cls, columns: Sequence[tuple[Column, Sequence[Entry]]], caption: str, best_of: str = "") -> "Table":
-        """A table of columns with their entries."""
         heads, entries = zip(*columns, strict=True)
         return cls(list(heads), [list(row) for row in zip(*entries, strict=True)], caption, best_of)
 
     @property
     def marks_best(self) -> bool:
-        """Whether a best value is marked."""
         return any(isinstance(entry, Number) and entry.best for row in self.rows for entry in row)
 
     @property
     def titles(self) -> list[str]:
-        """The titles of all columns."""
         return [column.title for column in self.columns]
 
     @property

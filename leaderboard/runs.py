@@ -68,7 +68,6 @@ class Run:
         return self.settings_without("seed")
 
     def settings_without(self, *names: str) -> Settings:
-        """All settings but some."""
         return tuple(sorted((key, value) for key, value in self.settings.items() if key not in names))
 
     @property
@@ -119,7 +118,6 @@ class Run:
         return self.history[cost].dropna() if cost in self.history else pd.Series(dtype=float)
 
     def has(self, metric: Metric) -> bool:
-        """Whether the metric was measured."""
         return metric.column in self.history and (metric.over == "round" or len(self.spent(metric.over)) > 0)
 
     def end(self, metric: Metric) -> float:
@@ -288,7 +286,6 @@ def archive(runs: Iterable[Run], experiment: str, metrics: Sequence[str], folder
 
 
 def settings_file(table: Path) -> Path:
-    """The file of settings and tags beside an archive's table."""
     return table.with_name(table.name.removesuffix(TABLE) + SETTINGS)
 
 

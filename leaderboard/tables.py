@@ -185,7 +185,6 @@ def span(counts: Collection[int]) -> str:
 
 
 def _how(cells: Sequence[Cell], metrics: Sequence[Metric], last_rounds: int) -> list[str]:
-    """How the numbers of cells were computed."""
     ran = [cell for cell in cells if cell.runs]
     counts = {cell.evaluations(metric, last_rounds) for cell in ran for metric in metrics} - {0}
     over = f" ({span(counts)} evaluation{'' if counts == {1} else 's'})" if counts else ""

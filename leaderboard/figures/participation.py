@@ -73,7 +73,6 @@ def autocorrelation(mask: Bool[np.ndarray, "T m"], model: Participation) -> alt.
 
 
 def coupling(mask: Bool[np.ndarray, "T m"]) -> alt.ConcatChart:
-    """The correlation of each pair of clients in a round."""
     _, between = correlations(mask)
     order = np.argsort(mask.mean(axis=0), kind="stable")
     table = between[np.ix_(order, order)]

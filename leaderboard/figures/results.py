@@ -64,7 +64,6 @@ class Subplot:
 
     @property
     def cells(self) -> list[Cell]:
-        """The cells of all lines."""
         return [cell for _, of_line in self.lines.values() for cell in of_line]
 
 
@@ -295,7 +294,6 @@ def _x_axis(data: pd.DataFrame, title: str, report: Report, from_zero: bool, tic
 
 
 def _y_axis(data: pd.DataFrame, numbers: pd.DataFrame, metric: Metric, report: Report) -> alt.Y:
-    """The y axis of some curves and printed numbers."""
     log, values = "y" in report.log, pd.concat([data["value"], *([numbers["value"]] if len(numbers) else [])])
     low, high = theme.room(pd.concat([values, data["low"], data["high"]]), log)
     if log and report.x == "round":

@@ -66,6 +66,5 @@ def _lines(samples: pd.DataFrame, data: pd.DataFrame, x: alt.X, title: str, step
 
 
 def _looks(samples: pd.DataFrame) -> dict[str, Style]:
-    """By display name of a cell, the style of its method."""
     cells = [str(cell) for cell in samples["cell"].unique()]
     return {method_name(cell): style(cell, cells) for cell in cells}

@@ -123,7 +123,6 @@ def intervals(x: alt.X, y: alt.Y, data: Any = alt.Undefined, **look: Any) -> lis
 
 
 def of(field: str, axis: Any) -> Any:
-    """Another field on the same axis."""
     made = axis.copy()
     made.shorthand = f"{field}:Q"
     return made

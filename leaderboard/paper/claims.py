@@ -212,7 +212,6 @@ def check_claim(
 
 
 def _decide(claim: Claim, experiment: PaperExperiment, cells: Sequence[Cell]) -> ClaimResult:
-    """Decide a claim in the cells of one reading."""
     metric = claim.metric or experiment.report.metrics[0]
     metrics = [metric, *([claim.against] if claim.against else []), *([claim.per] if claim.per else [])]
     pairs = list(pairs_of(claim, metric, cells))
@@ -247,7 +246,6 @@ def _groups(claim: Claim, pairs: Sequence[Pair]) -> list[list[Pair]]:
 def _place(
     claim: Claim, metric: Metric, experiment: PaperExperiment, group: Sequence[Pair], level: float
 ) -> PlaceResult:
-    """The result at a place."""
     cells = [cell for pair in group for cell in pair if cell is not None]
     quantity: Quantity | None
     if claim.slope is not None:
@@ -303,7 +301,6 @@ def _too_short(claim: Claim, experiment: PaperExperiment, cell: Cell) -> str:
 
 
 def _printed(claim: Claim, cells: Sequence[Cell]) -> float | None:
-    """The printed number of a place."""
     if not isinstance(claim.printed, dict):
         return claim.printed
     labels = {label for cell in cells for label in cell.labels.values()}
@@ -412,7 +409,6 @@ def round_reached(metric: Metric, cell: Cell, other: Cell | None) -> Crossing | 
 
 
 def _crossing(metric: Metric, cell: Cell) -> Crossing:
-    """Where the mean curve of a cell reaches a threshold."""
     curves = cell.curves(metric)
     runs = list(cell.runs.values())
     spent = np.array([run.spent(metric.over).reindex(curves.index) for run in runs])

@@ -70,12 +70,10 @@ class Gap:
 
     @property
     def is_ratio(self) -> bool:
-        """Whether the gap is a ratio, and a step a factor."""
         return self.gap.logarithmic
 
     @property
     def text(self) -> str:
-        """The gap and its interval."""
         return _text(self.gap, self.metric) + MARK * self.searched
 
     @property

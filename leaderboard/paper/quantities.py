@@ -26,7 +26,6 @@ class Estimate:
 
     @property
     def seeds(self) -> int:
-        """The number of seeds."""
         return len(self.values)
 
     def interval(self, level: float = 0.95) -> tuple[float, float]:
@@ -66,13 +65,11 @@ class Crossing:
 
     @property
     def mean(self) -> float:
-        """The round or the cost; infinite if the mean curve does not reach the threshold."""
         reached = np.flatnonzero(self.curves.mean(axis=0) >= self.threshold)
         return float(self.spent[:, reached[0]].mean()) if len(reached) else math.inf
 
     @property
     def seeds(self) -> int:
-        """The number of seeds."""
         return len(self.curves)
 
     def interval(self, level: float = 0.95) -> tuple[float, float]:
@@ -104,12 +101,10 @@ class Later:
 
     @property
     def mean(self) -> float:
-        """The difference; infinite if one of the mean curves does not reach the threshold, NaN if neither does."""
         return self.cell.mean - self.other.mean
 
     @property
     def seeds(self) -> int:
-        """The number of seeds."""
         return min(self.cell.seeds, self.other.seeds)
 
     def interval(self, level: float = 0.95) -> tuple[float, float]:
@@ -134,12 +129,10 @@ class Best:
 
     @property
     def mean(self) -> float:
-        """The best mean."""
         return self._best(quantity.mean for quantity in self.of)
 
     @property
     def seeds(self) -> int:
-        """The smallest number of seeds."""
         return min(quantity.seeds for quantity in self.of)
 
     def interval(self, level: float = 0.95) -> tuple[float, float]:

@@ -34,12 +34,10 @@ class Printed:
     among: tuple[str, ...] = ()
 
     def of(self, labels: Mapping[str, str]) -> bool:
-        """Whether it belongs to the cell with these labels."""
         return all(labels.get(axis) == label for axis, label in self.labels.items())
 
     @property
     def note(self) -> str:
-        """The remark about a number that several labels share."""
         return f"the copy prints {self.shared} once for {' or '.join(self.among)}" if self.among else ""
 
 
@@ -56,7 +54,6 @@ def printed(experiment: PaperExperiment) -> list[Printed]:
 
 
 def printed_for(labels: Mapping[str, str], metric: Metric, numbers: Sequence[Printed]) -> Printed | None:
-    """The printed number of a cell, if there is one."""
     return next((number for number in numbers if number.metric == metric and number.of(labels)), None)
 
 

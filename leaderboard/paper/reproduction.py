@@ -121,7 +121,6 @@ class Findings(Settings):
 
     @classmethod
     def read(cls) -> "Findings":
-        """The findings of the suite."""
         return validated(cls, load_yaml(HERE / "findings.yaml"))
 
 
@@ -145,17 +144,14 @@ class Judged:
 
     @cached_property
     def cells(self) -> list[Cell]:
-        """The cells of the experiment."""
         return cells(self.experiment, self.runs)
 
     @property
     def ran(self) -> list[Cell]:
-        """The cells that have runs."""
         return [cell for cell in self.cells if cell.runs]
 
     @cached_property
     def claims(self) -> list[ClaimResult]:
-        """The results of its own claims."""
         return [self._result(claim) for claim in self.experiment.judged]
 
     def _result(self, claim: Claim) -> ClaimResult:
@@ -198,7 +194,6 @@ class Judged:
 
     @cached_property
     def table(self) -> Table:
-        """The paper's table of the cells that have runs."""
         return paper_table(self.experiment, self.ran, printed(self.experiment))
 
     def results(self, variant: str) -> Results:
@@ -215,7 +210,6 @@ def kept(name: str) -> Judged:
 
 
 def statements() -> list[Statement]:
-    """The testable statements of the papers."""
     return [validated(Statement, content) for content in load_yaml(STATEMENTS)]
 
 
@@ -240,7 +234,6 @@ def coverage(told: Sequence[Told]) -> list[list[int | str]]:
 
 
 def reproduction(all_judged: Sequence[Judged]) -> str:
-    """The text of REPRODUCTION.md."""
     told = [one for judged in all_judged for one in judged.told]
     listed = messages(told)
     return PAGES.get_template("front.md").render(
@@ -251,7 +244,6 @@ def reproduction(all_judged: Sequence[Judged]) -> str:
 
 
 def findings(all_judged: Sequence[Judged]) -> str:
-    """The text of FINDINGS.md."""
     content, own = Findings.read(), {one.experiment.name: one for one in all_judged}
 
     def rests(sentence: Sentence) -> str:
@@ -317,8 +309,6 @@ def _told(message: Message, results: Sequence[ClaimResult]) -> ToldMessage:
 
 
 def origin(runs: Sequence[Run]) -> str:
-    """Where the results come from."""
-
     def values(tag: str) -> str:
         return ", ".join(sorted({run.tags.get(tag, "not recorded") for run in runs}))
 

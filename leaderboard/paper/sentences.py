@@ -155,7 +155,6 @@ def _details(result: ClaimResult) -> list[str]:
 
 
 def _evidence(result: ClaimResult) -> Iterator[str]:
-    """The quantities behind a verdict, and the reasons why it is open."""
     claim, unit = result.claim, unit_of(result)
     known = [place for place in result.places if place.quantity is not None]
     if known:

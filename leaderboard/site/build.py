@@ -92,18 +92,15 @@ class Shown:
 
     @property
     def page(self) -> str:
-        """The path of its page."""
         return f"experiments/{self.experiment.name}.html"
 
     @property
     def size(self) -> str:
-        """How much of it was run."""
         runs = sum(len(cell.runs) for cell in self.cells)
         return self.origin if self.is_board and self.origin else counted(runs, "run") if runs else "not run"
 
     @property
     def is_board(self) -> bool:
-        """Whether it is a board."""
         return is_board(self.experiment)
 
 
@@ -135,7 +132,6 @@ def collect(experiment: PaperExperiment, name: str, runs: Sequence[Run], store: 
 
 
 def _board(experiment: PaperExperiment, name: str, store: Path | None) -> Shown:
-    """The tables and the picture of a board."""
     try:
         shown = standing.standing(Board.read(name), store)
     except SettingError:  # it has no entries
@@ -158,7 +154,6 @@ def _board(experiment: PaperExperiment, name: str, store: Path | None) -> Shown:
 
 
 def _of_paper(experiment: PaperExperiment, name: str, runs: Sequence[Run]) -> Shown:
-    """The tables, claims, variants and figures of a paper's experiment."""
     one, known, metrics = reproduction.Judged(experiment, runs), printed(experiment), experiment.report.metrics
     tables: list[tuple[str, Table | None, int]] = []
     as_printed = []
@@ -451,12 +446,10 @@ def _records(one: Shown) -> list[dict[str, Any]]:
 
 
 def _setting(labels: Mapping[str, str]) -> str:
-    """Labels in one line."""
     return ", ".join(label_text(axis, label) for axis, label in labels.items() if label)
 
 
 def _experiment(one: Shown, claims: Sequence[dict[str, Any]], methods: Mapping[str, parts.Part]) -> dict[str, Any]:
-    """The content of the page of an experiment."""
     experiment = one.experiment
     file = file_of(one.name)
     own = [claim for claim in claims if claim["experiment"] is experiment]

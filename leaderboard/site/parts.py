@@ -62,7 +62,6 @@ class Part:
 
     @property
     def summary(self) -> str:
-        """One sentence."""
         return first_sentence(self.text)
 
     @property
@@ -73,7 +72,6 @@ class Part:
 
     @property
     def sections(self) -> dict[str, str]:
-        """The text of each section by its title."""
         return parse(self.text).sections
 
     @property
@@ -84,7 +82,6 @@ class Part:
 
     @property
     def formula(self) -> list[Markup]:
-        """Its equations as MathML."""
         return [Markup(convert(line, display="block")) for line in equations(self.sections.get("Formula", ""))]
 
     @property

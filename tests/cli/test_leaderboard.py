@@ -3,7 +3,9 @@
 import csv
 import io
 import json
+import re
 from pathlib import Path
+from urllib.parse import unquote
 
 import pytest
 import yaml
@@ -187,6 +189,17 @@ def test_methods_over_conditions_have_files_of_their_own(file, tmp_path, capsys)
     assert err.startswith("error: overall: 1 of 1 conditions have a value of train/distance for each of ")
 
 
+def links(folder):
+    """The links of all pages of a site that lead nowhere: to a file that is not there, or a place that it does not have."""
+    texts = {page: page.read_text() for page in folder.rglob("*.html")}
+    for page, text in texts.items():
+        for path, place in re.findall(r'(?:href|src)="(?![a-z]+:)([^"#]*)#?([^"]*)"', text):
+            target = (page.parent / unquote(path)).resolve() if path else page.resolve()
+            has_place = not place or "=" in place or f'id="{unquote(place)}"' in target.read_text()
+            if not (target.is_file() and has_place):
+                yield f"{page.relative_to(folder)}: {path}#{place}"
+
+
 def test_pages_of_ones_own_runs(tmp_path, monkeypatch, capsys):
     """`--html`: a method of one's own has its page with its code; the pages say what `--json` says."""
     monkeypatch.chdir(tmp_path)
@@ -197,6 +210,7 @@ def test_pages_of_ones_own_runs(tmp_path, monkeypatch, capsys):
     page = Path("pages/experiments/tiny.html").read_text()
     assert {f'data-value="{row["mean"]!r}"' in page for row in rows} == {True}
     assert "10 of 20" not in page
+    assert list(links(Path("pages").resolve())) == []
     (own,) = Path("pages/methods").glob("*Mine-*.html")
     assert "What it knows" not in own.read_text()  # it is not known of a method of one's own
     assert "What it knows" in Path("pages/methods/fedpbc.html").read_text()
