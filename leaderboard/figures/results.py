@@ -251,7 +251,8 @@ def _drawn(
             y = _y_axis(shared, stated, one.metric, report)
             if number != beside[0]:
                 y = y.title(None)
-            few = own.groupby("line").size().max() < FEW_POINTS
+            sizes = own.groupby("line").size()
+            few = sizes.max() < FEW_POINTS or [str(name) for name in sizes.index[sizes < FEW_POINTS]]
             layers = theme.lines(looks, x, y, bands=several, points=few)
             view = alt.layer(*layers, *_marks(numbers[number], x, y, looks))
         view.transform = [alt.FilterTransform(f"datum.plot === {number}")]

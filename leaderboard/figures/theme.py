@@ -97,7 +97,7 @@ def by_line(channel: str, looks: Mapping[str, Style]) -> Any:
 
 def lines(
     looks: Mapping[str, Style], x: alt.X, y: alt.Y, data: Any = alt.Undefined, *, bands: bool = False,
-    step: bool = False, points: bool = False,
+    step: bool = False, points: bool | list[str] = False,
 ) -> list[alt.Chart]:  # fmt: skip
     """Layers of lines through `value` over `x`, in the style of their `line`.
 
@@ -107,13 +107,16 @@ def lines(
         data: rows with `line`, `x` and `value`; by default those of the figure.
         bands: whether there are bands from `low` to `high`.
         step: whether a value lasts until the next.
-        points: whether each row has a point.
+        points: whether each row has a point; or the lines whose rows do.
     """
     base = alt.Chart(data).encode(x, y, by_line("color", looks))
     mark: dict[str, Any] = {"clip": True, "interpolate": "step-after" if step else "linear"}
     parts = [base.mark_area(opacity=0.15, **mark).encode(of("low", y), alt.Y2("high"))] if bands else []
     parts.append(base.mark_line(**mark).encode(by_line("strokeDash", looks)))
-    return [*parts, *([base.mark_point(clip=True, size=40)] if points else [])]
+    marks = base.mark_point(clip=True, size=40)
+    if isinstance(points, list):
+        marks = marks.transform_filter(alt.FieldOneOfPredicate("line", points))
+    return [*parts, *([marks] if points else [])]
 
 
 def intervals(x: alt.X, y: alt.Y, data: Any = alt.Undefined, **look: Any) -> list[alt.Chart]:

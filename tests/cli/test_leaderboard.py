@@ -44,7 +44,7 @@ def file(tmp_path, monkeypatch):
 def test_the_files_of_a_papers_table(file, tmp_path, capsys):
     code, out, _ = rollcall(capsys, "leaderboard", file)
     assert code == 0
-    assert "1  undecided  FedPBC ends nearer " in out
+    assert "1 undecided FedPBC ends nearer" in " ".join(out.split())
     folder = tmp_path / "runs" / "mine"
     names = {path.name for path in folder.iterdir() if path.is_file()}
     assert names >= {f"leaderboard.{end}" for end in ("md", "csv", "tex", "svg", "pdf", "png")}
@@ -95,7 +95,7 @@ def test_a_table_is_printed_even_if_its_files_cannot_be_written(file, tmp_path, 
     (tmp_path / "taken").write_text("a file")
     code, out, err = rollcall(capsys, "leaderboard", file, "--to", "taken")
     assert code == 2
-    assert "1  undecided  FedPBC ends nearer " in out
+    assert "1 undecided FedPBC ends nearer" in " ".join(out.split())
     assert err == "error: taken: the files cannot be written (File exists); choose a folder with --to DIR\n"
 
 
