@@ -1,15 +1,21 @@
 """The figure of a board."""
 
+from typing import TYPE_CHECKING
+
 import altair as alt
 import pandas as pd
 
 from rollcall.leaderboard.figures import theme
 from rollcall.leaderboard.names import method_name
-from rollcall.leaderboard.standing import Standing, interval
+
+if TYPE_CHECKING:  # imports torch, which other figures need not wait for
+    from rollcall.leaderboard.standing import Standing
 
 
-def board_chart(standing: Standing) -> alt.ConcatChart:
+def board_chart(standing: "Standing") -> alt.ConcatChart:
     """A plot for each condition: a row for each method, the best mean rank first, with its accuracy and interval."""
+    from rollcall.leaderboard.standing import interval
+
     views = []
     for name, table in standing.values.items():
         rows = []

@@ -1,13 +1,16 @@
 """Figures of participation models: the roll call, autocorrelation and coupling."""
 
+from typing import TYPE_CHECKING
+
 import altair as alt
 import numpy as np
 import pandas as pd
 from jaxtyping import Bool, Float
 
 from rollcall.leaderboard.figures import theme
-from rollcall.participation import Participation
-from rollcall.participation.summary import correlations
+
+if TYPE_CHECKING:  # imports parts of SciPy that other figures need not wait for
+    from rollcall.participation import Participation
 
 MOST = 60
 """Clients that the picture of a roll call shows, evenly from the rarely to the often available."""
@@ -56,7 +59,7 @@ def uplinks(mask: Bool[np.ndarray, "T m"], probability: Float[np.ndarray, "T m"]
     return theme.grid(views, f"The roll call of {T:,} rounds. {told}", columns=2, caption=told)
 
 
-def autocorrelation(mask: Bool[np.ndarray, "T m"], model: Participation) -> alt.ConcatChart:
+def autocorrelation(mask: Bool[np.ndarray, "T m"], model: "Participation") -> alt.ConcatChart:
     """The mean autocorrelation of a client over lags, and what chains with the stated eigenvalues have."""
     centred = mask - mask.mean(axis=0)
     variance = (centred**2).mean(axis=0)
@@ -73,6 +76,8 @@ def autocorrelation(mask: Bool[np.ndarray, "T m"], model: Participation) -> alt.
 
 
 def coupling(mask: Bool[np.ndarray, "T m"]) -> alt.ConcatChart:
+    from rollcall.participation.summary import correlations
+
     _, between = correlations(mask)
     order = np.argsort(mask.mean(axis=0), kind="stable")
     table = between[np.ix_(order, order)]
