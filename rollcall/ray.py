@@ -13,7 +13,6 @@ tuner = tune.Tuner(
 """
 
 from collections.abc import Callable
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -55,10 +54,9 @@ def trainable(experiment: Experiment | str | Path, store: Path | str = "runs") -
         trial = runs[0].trial
         run = RunFolder(home / trial.name)
         reports = Reports(run)
-        outcome = run_job(trial, run.path, reports, callbacks=[reports])
-        if outcome.state == "failed":
-            raise RuntimeError(outcome.error)
+        if error := run_job(trial, run.path, reports, callbacks=[reports]):
+            raise RuntimeError(error)
         if not reports.ended:
-            tune.report({**next(reversed(run.rows()), {}), **asdict(outcome)})
+            tune.report({**next(reversed(run.rows()), {}), "state": run.state, "error": ""})
 
     return rollcall_trial

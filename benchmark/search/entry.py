@@ -294,7 +294,7 @@ def run(execution: Execution, jobs: Sequence[Job], tell: Tell) -> None:
     """Run jobs to their end; without Ray, those that share their data together."""
     todo = [job for job in jobs if not job.ended]
     together = execution.executor == "inline"
-    ends = Sweep(jobs, run_lockstep(todo, tell)) if together else run_jobs(jobs, execution)
+    ends = Sweep(jobs, todo, run_lockstep(todo, tell)) if together else run_jobs(jobs, execution)
     for name, error in ends.failed.items():
         raise SettingError(f"{name}: failed: {error}. Nothing is entered; rerun the command to resume")
     if ends.stopped or ends.elsewhere:

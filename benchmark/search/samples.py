@@ -15,11 +15,11 @@ from rollcall.benchmark.config.experiment import put_all
 from rollcall.benchmark.config.metric import Metric
 from rollcall.benchmark.config.search import Search
 from rollcall.benchmark.config.trial import Trial
+from rollcall.benchmark.federation.interruption import Interrupted
 from rollcall.benchmark.federation.run_folder import RunFolder
 from rollcall.benchmark.search.cells import Cell
-from rollcall.benchmark.search.tune import PARTS, score_of
-from rollcall.benchmark.sweep.jobs import Job
-from rollcall.benchmark.sweep.run import Execution, mirrored
+from rollcall.benchmark.search.tune import INTERRUPTED, PARTS, score_of
+from rollcall.benchmark.sweep.run import Execution
 
 WORST = 1e9
 """The score of a sample that failed, at the worse end. Tune's objects take no infinite numbers."""
@@ -79,23 +79,24 @@ def search_with_ray(
     block: Search,
     scheduler: Any,
     searcher: Any,
-    jobs: Sequence[Job],
+    home: str,
     execution: Execution,
-) -> tuple[Points, list[str], tuple[Any, ...]]:
-    """Run the samples of all cells. Returns them, the states that their trials ended in, and Tune's results.
+) -> tuple[Points, tuple[Any, ...]]:
+    """Run the samples of all cells. Returns them, and Tune's results.
 
     Drawn samples that no scheduler stops run in one experiment of Tune. Otherwise each cell has one, after the other.
+
+    Raises:
+        Interrupted: the search was asked to stop.
     """
     if isinstance(scheduler, PopulationBasedTraining):
         raise SettingError(
             f"scheduler: {type(scheduler).__name__} is not allowed; it changes settings within a run, and a run folder "
             "has one digest. Must be a scheduler that stops samples"
         )
-    states: list[str] = []
     grids: list[Any] = []
-    shared = len({job.trial.digest for job in jobs}) < len(
-        jobs
-    )  # runs of two cells, which two trials cannot run at once
+    runs = [trial.digest for cell in cells for point in drawn[cell.name] for trial in cell.trials(point)]
+    shared = len(set(runs)) < len(runs)  # runs of two cells, which two trials cannot run at once
     together = not searcher and scheduler == "none" and not shared
     for group in [cells] if together else [[cell] for cell in cells]:
         plan, cell = Samples(group, metric, drawn), group[0]
@@ -106,16 +107,14 @@ def search_with_ray(
         if searcher:
             space = {"cell": cell.name} | {path: domain.tune() for path, domain in cell.space.items()}
             tuning |= {"search_alg": _searcher(searcher, block.seeds[0]), "num_samples": block.samples}
-        with mirrored(jobs, execution):
-            outcomes, grid = run_plan(plan, jobs[0].folder.path.parent, execution, space, **tuning)
-        states += [outcome.state for outcome in outcomes.values()] + ["interrupted"] * (grid is None)
-        if grid is None or {"interrupted", "waiting"} & set(states):
-            break
+        grid, _, stopped = run_plan(plan, execution.store / home, execution, space, **tuning)
+        if grid is None or stopped:
+            raise Interrupted(INTERRUPTED)
         grids.append(grid)
         if searcher:
             proposed = [plan.settings(grid[number].config or {}) for number in range(len(grid))]
             drawn = drawn | {cell.name: list({str(point): point for point in proposed}.values())}
-    return drawn, states, tuple(grids)
+    return drawn, tuple(grids)
 
 
 def _scheduler(scheduler: Any, rounds: int) -> Any:

@@ -27,7 +27,7 @@ from rollcall.benchmark.search.answer import Best, How, Tuned, seeds_of
 from rollcall.benchmark.search.cells import VALIDATION, Cell, cells_of
 from rollcall.benchmark.search.space import draw_points, grid, read_space
 from rollcall.benchmark.sweep.jobs import Job, check, check_metrics
-from rollcall.benchmark.sweep.run import Execution, run_jobs
+from rollcall.benchmark.sweep.run import Execution, mirrored, run_jobs
 
 if TYPE_CHECKING:
     from ray import tune as ray_tune
@@ -37,6 +37,8 @@ PARTS = 9
 
 LEARNED = 0.1
 """A sample has learned something if its score is better than that of the untrained model by more than this share."""
+
+INTERRUPTED = "Interrupted. The running trials have saved their last round. Rerun the command to resume."
 
 UNEQUAL = 1.5
 """A note names two cells where one took more than this multiple of the other's client gradients."""
@@ -84,7 +86,6 @@ def tune(
     seeds: Sequence[int] | None = None,
     rounds: int | None = None,
     per: Sequence[str] | None = None,
-    allow_test: bool = False,
     execution: Execution | None = None,
     **how: Any,
 ) -> Tuning:
@@ -107,7 +108,6 @@ def tune(
         seeds: of the search. A sample is judged by the mean over them. Seeds of the experiment are refused.
         rounds: of a sample; by default those of its cell in the experiment.
         per: the axes that make a cell; by default all axes that are not searched.
-        allow_test: whether the metric may be of the test split.
         execution, how: how trials run, or the arguments of `Execution`. MLflow has the runs as EXPERIMENT/search.
 
     Raises:
@@ -117,14 +117,8 @@ def tune(
     if not isinstance(experiment, Experiment):
         experiment = Experiment.read(str(experiment))
     stops: Any = None if scheduler is None or isinstance(scheduler, str) else scheduler
-    given: dict[str, Any] = {
-        "space": space and read_space(space),
-        "samples": samples,
-        "rounds": rounds,
-        "seeds": seeds,
-        "per": per,
-    }
-    given |= {"metric": metric, "scheduler": None if stops else scheduler}
+    given = {"space": space, "samples": samples, "rounds": rounds, "seeds": seeds, "per": per, "metric": metric}
+    given["scheduler"] = None if stops else scheduler
     written = experiment.search.model_dump() if experiment.search else {}
     written |= {key: value for key, value in given.items() if value is not None}
     if not written.get("space"):
@@ -135,7 +129,7 @@ def tune(
         raise SettingError("--search optuna needs Optuna: pip install '.[tune]'")
     if search_alg is not None and block.samples == "grid":
         raise SettingError("--search optuna is not allowed with --grid; must be left out")
-    judged = metric_of(block.metric.name, mode, allow_test, experiment.report.metrics)
+    judged = metric_of(block.metric.name, mode, experiment.report.metrics)
     execution = execution or Execution(**how)
     if search_alg or stops != "none":
         execution.need_ray("a searcher" if search_alg else "a scheduler")
@@ -144,32 +138,30 @@ def tune(
     suffix = f"-{experiment.variant}" if experiment.variant else ""  # no variant overwrites the files of another
     file = execution.store / experiment.name / f"tuned{suffix}.yaml"
     earlier = Tuned.read(file) if file.is_file() else None  # what cannot be read is refused before the search
-    drawn = {cell.name: [] if search_alg else _points(cell, block) for cell in cells}
+    home = f"{experiment.home}/search"
 
     def jobs_of(cell: Cell, settings: Mapping[str, Any]) -> list[Job]:
-        return [Job(trial, f"{experiment.home}/search", execution.store) for trial in cell.trials(settings)]
+        return [Job(trial, home, execution.store) for trial in cell.trials(settings)]
 
-    jobs = [job for cell in cells for point in drawn[cell.name] for job in jobs_of(cell, point)]
+    def jobs_of_all() -> list[Job]:
+        return [job for cell in cells for point in drawn[cell.name] for job in jobs_of(cell, point)]
+
+    drawn = {cell.name: [] if search_alg else _points(cell, block) for cell in cells}
     examples = [job for cell in cells for job in jobs_of(cell, {key: d.examples[0] for key, d in cell.space.items()})]
-    check(jobs or examples)
+    check(jobs_of_all() or examples)
     by_task = {job.trial.task.label: job.trial for job in examples if isinstance(job.trial, Trial)}
     check_metrics({"metric": [judged]}, list(by_task.values()))
     grids: tuple[Any, ...] = ()
     if execution.executor == "inline":
-        longest = {
-            job.trial.digest: job for job in sorted(jobs, key=lambda job: job.trial.rounds)
-        }  # cells may share runs
-        sweep = run_jobs(list(longest.values()), execution)
-        states = ["interrupted"] * sweep.stopped + ["elsewhere"] * sweep.elsewhere
+        longest = {job.trial.digest: job for job in sorted(jobs_of_all(), key=lambda job: job.trial.rounds)}
+        if run_jobs(list(longest.values()), execution).stopped:  # cells may share runs
+            raise Interrupted(INTERRUPTED)
     else:
         from rollcall.benchmark.search.samples import search_with_ray
 
-        drawn, states, grids = search_with_ray(
-            cells, drawn, judged, block, stops, search_alg, jobs or examples, execution
-        )
-    if {"interrupted", "waiting"} & set(states):
-        raise Interrupted("Interrupted. The running trials have saved their last round. Rerun the command to resume.")
-    if count := states.count("elsewhere"):
+        with mirrored(home, execution):
+            drawn, grids = search_with_ray(cells, drawn, judged, block, stops, search_alg, home, execution)
+    if count := sum(job.folder.in_use for job in jobs_of_all()):
         raise Interrupted(f"Another process runs {count} of the trials. Rerun the command when it has ended.")
     rows = [
         {"cell": cell.name, "index": number, **point, **measured(cell, judged, jobs_of(cell, point))}
@@ -206,13 +198,14 @@ def measured(cell: Cell, metric: Metric, jobs: Sequence[Job]) -> dict[str, Any]:
     done = [max((one for one in cell.milestones if one <= job.folder.finished), default=0) for job in jobs]
     statuses, histories = [job.folder.status for job in jobs], [job.folder.history() for job in jobs]
     errors = [str(one.get("error") or one["reason"]) for one in statuses if one.get("state") in ("failed", "diverged")]
-    begun = [history for history in histories if len(history)]
+    begun = [history for history in histories if metric.column in history]
+    if not begun and min(done):
+        errors.append(f"no trial records {metric.column}")
     by_seed: dict[int, list[float]] = {}
     for job, history in zip(jobs, histories, strict=True):
         if min(done) and not errors:
             by_seed.setdefault(job.trial.seed, []).append(score_of(cell, metric, history, min(done)))
     scores = pd.Series([fmean(values) for values in by_seed.values()], dtype=float)
-    first = [score_of(cell, metric, history, cell.milestones[0]) for history in begun]
     return {
         "score": scores.mean(),
         "spread": scores.std(),
@@ -222,7 +215,7 @@ def measured(cell: Cell, metric: Metric, jobs: Sequence[Job]) -> dict[str, Any]:
         "seconds": sum(status.get("seconds", 0.0) for status in statuses),
         "error": errors[0] if errors else "",
         "start": fmean([float(history[metric.column].iloc[0]) for history in begun] or [math.nan]),
-        "first": fmean(first or [math.nan]),
+        "first": fmean([score_of(cell, metric, history, cell.milestones[0]) for history in begun] or [math.nan]),
     }
 
 
@@ -230,7 +223,7 @@ def score_of(cell: Cell, metric: Metric, history: pd.DataFrame, rounds: int) -> 
     """The score of a run after so many rounds: see `measured`."""
     first = min(rounds - cell.share * rounds, rounds - 1)
     window = history[(history["round"] > first) & (history["round"] <= rounds)]
-    return float(window[metric.column].mean(skipna=False))
+    return float(window[metric.column].mean(skipna=False)) if metric.column in window else math.nan
 
 
 def answer_of(cell: Cell, rows: Sequence[Mapping[str, Any]], how: How) -> Best | None:
@@ -257,17 +250,17 @@ def answer_of(cell: Cell, rows: Sequence[Mapping[str, Any]], how: How) -> Best |
     )
 
 
-def metric_of(name: str, mode: Direction | None, allow_test: bool, declared: Sequence[Metric]) -> Metric:
+def metric_of(name: str, mode: Direction | None, declared: Sequence[Metric]) -> Metric:
     """The metric of a search, `SPLIT/METRIC`, with its better end, which may follow from the report's metrics.
 
     Raises:
-        SettingError: it is of the test split, and that is not explicitly allowed; or its better end is not known.
+        SettingError: it is of the test split; or its better end is not known.
     """
     metric = Metric(name)
-    if metric.split == "test" and not allow_test:
+    if metric.split == "test":
         raise SettingError(
             f"metric: {name!r} is not allowed; settings that are chosen on test data make test results too good. "
-            "Use validation/accuracy, or add --allow-test"
+            "Must be of another split, such as validation/accuracy"
         )
     if not metric.split or metric.threshold is not None:
         raise SettingError(f"metric: {name!r} is not allowed; must be SPLIT/METRIC, such as validation/accuracy")
@@ -294,8 +287,6 @@ def with_seeds(experiment: Experiment, seeds: Sequence[int]) -> Experiment:
 def notes(cells: Sequence[Cell], samples: pd.DataFrame, tuned: Tuned, metric: Metric) -> tuple[str, ...]:
     """The warnings and remarks on a search for the user."""
     lines = []
-    if metric.split == "test":
-        lines.append("Warning: the settings were chosen on test data. Test results with them are too good.")
     if any(cell.held_out for cell in cells):
         lines.append(f"The search held out {VALIDATION:.0%} of the training samples (task.validation: {VALIDATION}).")
     begun = samples[samples["first"].notna()]

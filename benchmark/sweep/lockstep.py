@@ -26,17 +26,17 @@ from rollcall.benchmark.config.trial import Trial
 from rollcall.benchmark.engines import Engine, Vectorised, Work, kernels_of_one_thread
 from rollcall.benchmark.engines.base import LocalState
 from rollcall.benchmark.federation.build import build
-from rollcall.benchmark.federation.interruption import stop_requests
+from rollcall.benchmark.federation.interruption import Interrupted, stop_requests
 from rollcall.benchmark.federation.module import Federation
 from rollcall.benchmark.federation.trainer import quiet
-from rollcall.benchmark.sweep.jobs import Job, Outcome, run_inline
+from rollcall.benchmark.sweep.jobs import Job, run_inline
 
 AT_ONCE = 96
 """Trials that run side by side: enough that a call of the engine costs little for each."""
 
 
-def run_lockstep(jobs: Sequence[Job], tell: Callable[[str], None] = lambda line: None) -> dict[str, Outcome]:
-    """Run jobs in groups that share their data; those that cannot, one after another. Outcomes are by name.
+def run_lockstep(jobs: Sequence[Job], tell: Callable[[str], None] = lambda line: None) -> dict[str, str]:
+    """Run jobs in groups that share their data; those that cannot, one after another. Returns errors by name.
 
     `tell` takes a line after each group, with the processor time that the others need at this pace. After SIGINT or
     SIGTERM the running group is given up, and no other starts.
@@ -44,18 +44,21 @@ def run_lockstep(jobs: Sequence[Job], tell: Callable[[str], None] = lambda line:
     groups: dict[str, list[Job]] = {}
     for job in jobs:
         groups.setdefault(shared(job.trial) if isinstance(job.trial, Trial) else "", []).append(job)
-    outcomes = run_inline(groups.pop("", []))
-    alone, began = len(outcomes), process_time()
+    alone = groups.pop("", [])
+    errors, done, began = run_inline(alone), 0, process_time()
     for group in groups.values():
         for first in range(0, len(group), AT_ONCE):
+            part = group[first : first + AT_ONCE]
             with stop_requests() as requested:
-                outcomes |= run_group(group[first : first + AT_ONCE], requested)
-            pace = (process_time() - began) / (len(outcomes) - alone)
-            left = f"; about {duration(pace * (len(jobs) - len(outcomes)))} of one core left"
-            tell(f"{len(outcomes)} of {counted(len(jobs), 'trial')}{left if len(outcomes) < len(jobs) else ''}")
-            if any(outcome.state == "interrupted" for outcome in outcomes.values()):
-                return outcomes
-    return outcomes
+                errors |= run_group(part, requested)
+            if any(not job.ended and job.trial.name not in errors for job in part):
+                return errors
+            done += len(part)
+            left = len(jobs) - len(alone) - done
+            pace = (process_time() - began) / done
+            time = f"; about {duration(pace * left)} of one core left" if left else ""
+            tell(f"{len(alone) + done} of {counted(len(jobs), 'trial')}{time}")
+    return errors
 
 
 def shared(trial: Trial) -> str:
@@ -67,16 +70,12 @@ def shared(trial: Trial) -> str:
     return digest(same | {"local": local, "dtype": trial.numerics.dtype})
 
 
-class Stopped(Exception):
-    """A trial of a group is given up."""
-
-
 class Seat:
     """One trial of a group: its thread, and what it waits for.
 
     Attributes:
         request: what its method asked of the clients; None while it computes, and at its end.
-        outcome: how it ended.
+        error: if it failed.
         seconds: that it has taken, with its share of the common work.
     """
 
@@ -86,7 +85,7 @@ class Seat:
         self.go.acquire()
         self.back.acquire()
         self.request: Request | None = None
-        self.outcome: Outcome | None = None
+        self.error = ""
         self.stop = False
         self.seconds = 0.0
         self.thread = Thread(target=self._run, daemon=True)
@@ -106,16 +105,16 @@ class Seat:
         self.back.release()
         self.go.acquire()
         if self.stop:
-            raise Stopped
+            raise Interrupted
 
     def _run(self) -> None:
         self.go.acquire()
         try:
-            self.outcome = train(self, SharedEngine(self))
-        except Stopped:
-            self.outcome = Outcome("interrupted")
+            train(self, SharedEngine(self))
+        except Interrupted:
+            pass
         except (Exception, SystemExit) as error:  # SystemExit: a part of the user called sys.exit
-            self.outcome = Outcome("failed", f"{type(error).__name__}: {error}")
+            self.error = f"{type(error).__name__}: {error}"
         self.request = None
         self.back.release()
 
@@ -152,8 +151,8 @@ class SharedEngine(Engine):
         return answer
 
 
-def run_group(jobs: Sequence[Job], requested: Callable[[], bool] = lambda: False) -> dict[str, Outcome]:
-    """Run the trials of a group side by side. Outcomes are by name."""
+def run_group(jobs: Sequence[Job], requested: Callable[[], bool] = lambda: False) -> dict[str, str]:
+    """Run the trials of a group side by side. Returns errors by name."""
     with quiet(), kernels_of_one_thread(), torch.no_grad():
         federations = [build(job.trial) for job in jobs if isinstance(job.trial, Trial)]
         federations[0].begin()
@@ -180,7 +179,7 @@ def run_group(jobs: Sequence[Job], requested: Callable[[], bool] = lambda: False
             serve(engine, [seat.request for seat in ready if seat.request])
             for seat in ready:
                 seat.seconds += (monotonic() - began) / len(ready)
-    return {seat.job.trial.name: seat.outcome or Outcome("interrupted") for seat in seats}
+    return {seat.job.trial.name: seat.error for seat in seats if seat.error}
 
 
 def serve(engine: Engine, requests: Iterable[Request]) -> None:
@@ -219,7 +218,7 @@ class Plain:
             self.server.add_(self.server.grad, alpha=-self.lr)
 
 
-def train(seat: Seat, engine: Any) -> Outcome:
+def train(seat: Seat, engine: Any) -> None:
     """One trial from start to end into its run folder, as `simulate` does it with Lightning."""
     trial, run, federation = seat.job.trial, seat.job.folder, seat.federation
     assert isinstance(trial, Trial)
@@ -259,7 +258,4 @@ def train(seat: Seat, engine: Any) -> Outcome:
         run.save_models(model, server, {})
         run.ends_after(seat.seconds)
         if wrong:
-            reason = f"diverged: {wrong} not finite after round {federation.t}"
-            run.end_as_diverged(federation.t, reason)
-            return Outcome("diverged", reason)
-    return Outcome("finished")
+            run.end_as_diverged(federation.t, f"diverged: {wrong} not finite after round {federation.t}")

@@ -9,7 +9,7 @@ import os
 import posixpath
 import re
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -65,13 +65,9 @@ def connect(uri: str) -> "MlflowClient":
     return MlflowClient(uri)
 
 
-def runs_of(client: "MlflowClient", experiment_id: str, condition: str = "") -> "Iterator[Run]":
-    """The runs of an experiment, oldest first."""
-    token: str | None = ""
-    while token is not None:
-        page = client.search_runs([experiment_id], condition, order_by=["start_time"], page_token=token or None)
-        yield from page
-        token = page.token or None
+def runs_of(client: "MlflowClient", experiment_id: str, condition: str = "") -> "list[Run]":
+    """The runs of an experiment, oldest first; 50,000 at most, which MLflow gives at once."""
+    return list(client.search_runs([experiment_id], condition, max_results=50_000, order_by=["start_time"]))
 
 
 def allowed(names: Iterable[str]) -> dict[str, str]:
@@ -142,47 +138,43 @@ class Mirror:
         from mlflow.exceptions import MlflowException
 
         try:
-            trial, updated = folder.status["digest"], str(folder.status["updated"])
-            if folder.state_now == "running" or self.there.get(trial) == updated:
-                return
-            tags, spec = folder.origin(self.experiment)
-            self._write(folder, client, tags, spec)
-            self.there[trial] = updated
-            self.written += 1
+            status = folder.status
+            if folder.state_now != "running" and self.there.get(status["digest"]) != str(status["updated"]):
+                self._write(folder, status, client)
+                self.there[status["digest"]] = str(status["updated"])
+                self.written += 1
         except (SettingError, FileNotFoundError, ValueError, KeyError, YAMLError, MlflowException) as error:
             if getattr(error, "error_code", "INVALID_PARAMETER_VALUE") != "INVALID_PARAMETER_VALUE":
                 raise
             self._tell(f"not copied to MLflow: {folder.path}: {reason(error)}")
 
-    def _write(self, folder: RunFolder, client: "MlflowClient", tags: dict[str, str], spec: dict[str, Any]) -> None:
+    def _write(self, folder: RunFolder, status: dict[str, Any], client: "MlflowClient") -> None:
         from mlflow.entities import Metric, Param
 
-        trial, status = tags["rollcall.trial"], folder.status
+        tags, spec = folder.origin(self.experiment)
         settings, history = flatten(spec), folder.history().set_index("round").astype(float)
-        labels = self.labels.get(trial, {})
-        cell = ", ".join(label for label in labels.values() if label)  # its runs differ in the seed alone
-        cell = cell or f"{tags['algorithm']} {digest(spec | {'seed': 0})[:6]}"
         of_clients = [str(name) for name in history if OF_CLIENT.search(str(name))]
         curves = history.drop(columns=of_clients)
         names = allowed([*settings, *map(str, curves)])
         renamed = {there: name for name, there in names.items() if there != name}
         for there, name in renamed.items():
             self._tell(f"MLflow does not take the name {name}; there it is {there}")
-        tags |= {"cell": cell, "panel": labels.get("panel", "")}
-        tags |= {RENAMED: json.dumps(renamed), CLIENTS: str(len(of_clients))}
-        end = int(status["updated"] * 1000)  # in milliseconds, as MLflow wants it
+        labels = self.labels.get(status["digest"], {})
+        cell = ", ".join(label for label in labels.values() if label)  # its runs differ in the seed alone
+        tags["cell"] = cell or f"{tags['algorithm']} {digest(spec | {'seed': 0})[:6]}"
+        tags |= {"panel": labels.get("panel", ""), RENAMED: json.dumps(renamed), CLIENTS: str(len(of_clients))}
+        start, end = (int(1000 * (status["updated"] - seconds)) for seconds in (status["seconds"], 0))  # milliseconds
         params = [Param(names[key], text) for key, text in settings.items()]
         points = [
             Metric(names[str(name)], value, end, int(t))
             for name, curve in curves.items()
-            for t, value in zip(curves.index[curve.notna()], curve.dropna(), strict=True)
+            for t, value in curve.dropna().items()
         ]
         with self.lock:
-            for old in runs_of(client, self.id, f"tags.`rollcall.trial` = '{trial}'"):
+            for old in runs_of(client, self.id, f"tags.`rollcall.trial` = '{status['digest']}'"):
                 client.delete_run(old.info.run_id)
-            start, name = end - int(status["seconds"] * 1000), f"{cell}, seed {tags['seed']}"
-            run = client.create_run(self.id, start, tags, name).info.run_id
-            for i in range(0, len(params), 100):
+            run = client.create_run(self.id, start, tags, f"{tags['cell']}, seed {tags['seed']}").info.run_id
+            for i in range(0, len(params), 100):  # MLflow takes so many at once
                 client.log_batch(run, params=params[i : i + 100])
             for i in range(0, len(points), 1000):
                 client.log_batch(run, metrics=points[i : i + 1000])
@@ -190,8 +182,7 @@ class Mirror:
                 if (folder.path / file).exists():
                     client.log_artifact(run, str(folder.path / file))
             if of_clients:
-                columns = history[of_clients].reset_index()
-                client.log_dict(run, {str(name): columns[name].tolist() for name in columns}, CLIENTS)
+                client.log_dict(run, history[of_clients].reset_index().to_dict("list"), CLIENTS)
             # MLflow has no state for divergence; the tag `rollcall.state` says it.
             states = {"finished": "FINISHED", "interrupted": "KILLED"}
             client.set_terminated(run, states.get(folder.state_now, "FAILED"), end)

@@ -17,7 +17,7 @@ from rich.table import Table
 from rollcall.benchmark.federation.run_folder import Damaged, RunFolder, run_folders
 
 if TYPE_CHECKING:
-    from rollcall.benchmark.sweep.jobs import Job, Outcome
+    from rollcall.benchmark.sweep.jobs import Job
 
 STATES = ("finished", "running", "interrupted", "failed", "diverged")
 
@@ -88,79 +88,67 @@ def table(entries: Iterable[Entry]) -> Table:
 
 
 class View:
-    """The progress of a sweep, read from its run folders: a bar over all trials, finished ones included.
+    """The progress of a sweep, read from its run folders: a bar over all trials, those of earlier sweeps included.
 
     Outside a terminal it is a line for each trial that ends, and one about the whole sweep every 30 seconds.
     """
 
     def __init__(self, jobs: Sequence["Job"], console: Console) -> None:
-        self.jobs = {job.trial.name: job for job in jobs}
-        self.console = console
-        self.states = {name: "diverged" if job.diverged else "finished" for name, job in self.jobs.items() if job.ended}
-        self.changed = {name: job.folder.changed for name, job in self.jobs.items()}
-        self.rounds = {name: self._rounds(name) for name in self.jobs}
+        self.jobs, self.console, self.running = jobs, console, 0
+        self.ends = Counter("diverged" if job.diverged else "finished" for job in jobs if job.ended)
+        self.left = {job: (job.folder.changed, job.folder.status.get("round", 0)) for job in jobs if not job.ended}
         self.told: float | None = None
         columns = (*Progress.get_default_columns()[:3], TimeElapsedColumn(), TextColumn("left"), TimeRemainingColumn())
         self.progress = Progress(*columns, console=console, refresh_per_second=4, disable=not console.is_terminal)
-        total = sum(job.trial.rounds for job in jobs)
-        self.bar = self.progress.add_task(self._counts(), total=total, completed=sum(self.rounds.values()))
-
-    def __enter__(self) -> "View":
-        self.progress.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.progress.stop()
+        self.bar = self.progress.add_task("", total=sum(job.trial.rounds for job in jobs))
+        self._draw()
 
     def look(self) -> None:
-        """Read the run folders that have changed, and draw."""
-        for name, job in self.jobs.items():
-            if self.states.get(name) == "finished" or (now := job.folder.changed) == self.changed[name]:
+        """Read the run folders that have changed since the sweep began, and draw."""
+        self.running = 0
+        for job, (before, _) in list(self.left.items()):
+            if job.folder.changed == before:
                 continue
-            self.changed[name] = now
-            with suppress(Damaged):
-                state, before = job.folder.state, self.states.get(name)
-                self.states[name] = state
-                self.rounds[name] = self._rounds(name)
-                if state not in ("running", before):
-                    self._tell(
-                        name, job.folder.status.get({"failed": "error", "diverged": "reason"}.get(state, ""), "")
-                    )
             self.told = self.told or monotonic()  # the first trial has started
-        self.progress.update(self.bar, completed=sum(self.rounds.values()), description=self._counts())
-        running = "running" in self.states.values()
-        if not self.console.is_terminal and running and monotonic() - (self.told or 0) > LINES:
+            with suppress(Damaged):
+                status = job.folder.status
+                state = status.get("state", "running")
+                self.left[job] = before, min(status.get("round", 0), job.trial.rounds)
+                if state == "running":
+                    self.running += 1
+                else:
+                    self._end(job, state, status.get({"failed": "error", "diverged": "reason"}.get(state, ""), state))
+        self._draw()
+        if not self.console.is_terminal and self.running and monotonic() - (self.told or 0) > LINES:
             self.told, task = monotonic(), self.progress.tasks[0]
             left = "?" if task.time_remaining is None else str(timedelta(seconds=round(task.time_remaining)))
-            self.say(f"{self._counts()}, {task.percentage:.0f} %, {task.speed or 0:,.0f} rounds/s, {left} left")
+            self._say(f"{task.description}, {task.percentage:.0f} %, {task.speed or 0:,.0f} rounds/s, {left} left")
 
-    def end(self, outcomes: Mapping[str, "Outcome"]) -> None:
-        """Draw the end of the sweep: also the trials that left no trace in their run folders."""
+    def end(self, failed: Mapping[str, str]) -> None:
+        """Draw the end of the sweep: also the trials that left no trace in their run folders. `failed` has errors."""
         self.look()
-        for name, outcome in outcomes.items():
-            if self.states.get(name, "running") == "running":
-                self.states[name] = outcome.state
-                self._tell(name, outcome.error)
-        self.progress.update(self.bar, description=self._counts())
+        for job in list(self.left):
+            if job.trial.name in failed:
+                self._end(job, "failed", failed[job.trial.name])
+            elif job.folder.in_use:
+                self._end(job, "elsewhere", "running elsewhere")
+        self._draw()
 
-    def say(self, line: str) -> None:
-        """Print a line above the bar."""
+    def _end(self, job: "Job", state: str, text: str) -> None:
+        del self.left[job]
+        self.ends[state] += 1
+        if not self.console.is_terminal:
+            self._say(f"{self._done():>4}/{len(self.jobs)}  {job.trial.name}  {text}")
+
+    def _say(self, line: str) -> None:
         self.console.print(line, highlight=False, soft_wrap=True)
 
-    def _rounds(self, name: str) -> int:
-        job, state = self.jobs[name], self.states.get(name)  # a diverged trial has no rounds left to run
-        whole = state in ("finished", "diverged")
-        return job.trial.rounds if whole else min(int(job.folder.status.get("round", 0)), job.trial.rounds)
-
-    def _tell(self, name: str, error: str) -> None:
-        if not self.console.is_terminal:
-            text = error or self.states[name].replace("elsewhere", "running elsewhere")
-            self.say(f"{self._done():>4}/{len(self.jobs)}  {name}  {text}")
-
     def _done(self) -> int:
-        return sum(state in ("finished", "failed", "diverged") for state in self.states.values())
+        return sum(self.ends[state] for state in ("finished", "failed", "diverged"))
 
-    def _counts(self) -> str:
-        counts = Counter(self.states.values())
-        ends = [f", {counts[state]} {state}" for state in ("interrupted", "diverged", "failed") if counts[state]]
-        return f"{self._done()}/{len(self.jobs)} trials, {counts['running']} running{''.join(ends)}"
+    def _draw(self) -> None:
+        ends = [f", {self.ends[state]} {state}" for state in ("interrupted", "diverged", "failed") if self.ends[state]]
+        rounds = sum(job.trial.rounds for job in self.jobs if job not in self.left)
+        done = rounds + sum(rounds for _, rounds in self.left.values())
+        text = f"{self._done()}/{len(self.jobs)} trials, {self.running} running{''.join(ends)}"
+        self.progress.update(self.bar, completed=done, description=text)

@@ -5,9 +5,8 @@ A trial of Tune is one run of an experiment, or a sample of a search with all it
 
 import math
 import os
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from itertools import count
 from pathlib import Path
 from shutil import copyfile
@@ -33,7 +32,7 @@ from rollcall.benchmark.config.source import supply
 from rollcall.benchmark.federation.interruption import stop_requests
 from rollcall.benchmark.federation.module import Federation
 from rollcall.benchmark.federation.run_folder import RunFolder, replacing
-from rollcall.benchmark.sweep.jobs import Job, Outcome, run_job
+from rollcall.benchmark.sweep.jobs import Job, run_job
 from rollcall.tasks.datasets import root
 
 if TYPE_CHECKING:
@@ -93,7 +92,7 @@ class Plan:
 
 def run_plan(
     plan: Plan, home: Path, execution: "Execution", space: Mapping[str, Any] | None = None, **tuning: Any
-) -> tuple[dict[str, Outcome], ResultGrid | None]:
+) -> tuple[ResultGrid | None, dict[str, str], bool]:
     """Run the trials of a plan, each with one core. One that fails does not stop the others.
 
     If the process of a trial dies, another one resumes it from its checkpoint. If Ray itself dies on this machine, or
@@ -112,28 +111,23 @@ def run_plan(
         tuning: arguments of `tune.TuneConfig`: searcher, scheduler, samples, metric, mode.
 
     Returns:
-        The outcomes of the trials that were started, by name, and Tune's results.
+        Tune's results, the errors of the trials that failed, by name, and whether trials are left to run.
     """
-    ray_start.ready(execution.address)
-    outcomes: dict[str, Outcome] = {}
+    errors: dict[str, str] = {}
     with stop_requests() as requested:
         for deaths in count(1):
-            lost, grid = _Attempt(plan, home.resolve(), execution, requested, outcomes).fit(space, tuning)
-            ended = {name for name, outcome in outcomes.items() if outcome.state not in ("interrupted", "waiting")}
-            plan.points = [point for point in plan.points if plan.work(point).name not in ended]
-            if not lost or not (plan.points or space):
+            ray_start.start(execution.address)
+            attempt = _Attempt(plan, home.resolve(), execution, requested, errors)
+            grid = attempt.fit(space, tuning)
+            if not attempt.lost:
+                return grid, errors, requested()
+            ray_start.end()
+            plan.points = [point for point in plan.points if plan.work(point).name not in errors]
+            if deaths > execution.retries or requested() or space or not plan.points:  # a searcher remembers the lost
                 break
-            if lost == RAY_DIED:
-                ray_start.end()
-            if deaths > execution.retries or requested() or space:  # a searcher remembers what is lost
-                execution.say(f"{lost}. Rerun the command to resume")
-                for work in map(plan.work, plan.points):
-                    if any(RunFolder(home / name).state_now == "interrupted" for name in work.folders):
-                        outcomes[work.name] = Outcome("interrupted")
-                break
-            execution.say(f"{lost}. It starts again; trials resume (retry {deaths} of {execution.retries})")
-            ray_start.ready(execution.address)
-    return outcomes, grid
+            execution.say(f"{attempt.lost}. It starts again; trials resume (retry {deaths} of {execution.retries})")
+        execution.say(f"{attempt.lost}. Rerun the command to resume")
+    return None, errors, True
 
 
 def rollcall_trial(config: dict[str, Any], shared: dict[str, Any]) -> None:
@@ -159,39 +153,35 @@ def rollcall_trial(config: dict[str, Any], shared: dict[str, Any]) -> None:
             (carried / path).parent.mkdir(exist_ok=True)
             (carried / path).write_bytes(content)
         reported = int((carried / "reported").read_text()) if (carried / "reported").exists() else 0
-        folders: list[RunFolder] = []
         try:
             supply(plan.sources)  # another machine may not have the user's files
             work = plan.work(config)
             read = (read_trial(unpack(spec, Path(scratch))) for spec in work.specs)  # nor their data files
             trials = list({trial.name: trial for trial in read}.values())
         except Exception as error:  # not the death of a process, so it is not retried
-            failed = Outcome("failed", f"{type(error).__name__}: {error}")
-            tune.report({**plan.score(config, folders, 0), **asdict(failed)})
+            failed = {"state": "failed", "error": f"{type(error).__name__}: {error}"}
+            tune.report({**plan.score(config, [], 0), **failed})
             return
         folders = [RunFolder(Path(shared["home"] or carried, name)) for name in work.folders]
         reports = Reports(folders[0], stop, shared["pause"], None if shared["home"] else carried)
         for rounds in work.milestones:
-            outcome = more = Outcome("finished")
+            error = ""
             for trial, folder in zip(trials, folders, strict=True):
-                if outcome.state == "finished" and folder.finished < rounds:
+                if folder.finished < rounds:
                     part = trial if trial.rounds == rounds else trial.model_copy(update={"rounds": rounds})
                     own = [reports] if plan.evaluations else []
-                    outcome = run_job(part, folder.path, reports, shared["every"], own)
+                    error = run_job(part, folder.path, reports, shared["every"], own)
+                if folder.finished < rounds:
+                    break
             if reports.ended:
                 return
             if rounds > reported:
                 (carried / "reported").write_text(str(rounds))
                 keep = len(work.milestones) > 1 or not shared["home"]
                 # A failure is a result, too, so that Tune writes no error files.
-                ended = asdict(outcome) | (
-                    {"state": "running"} if outcome == more and rounds != work.milestones[-1] else {}
-                )
-                tune.report(
-                    {**plan.score(config, folders, rounds), **ended},
-                    checkpoint=Checkpoint.from_directory(carried) if keep else None,
-                )
-            if outcome.state != "finished":
+                row = {**plan.score(config, folders, rounds), "state": folder.state, "error": error}
+                tune.report(row, checkpoint=Checkpoint.from_directory(carried) if keep else None)
+            if folder.finished < rounds:
                 return
 
 
@@ -213,30 +203,37 @@ class Reports(Callback):
     disk: Path | None = None
     asked: bool = False
     ended: bool = False
-    rows: list[dict[str, Any]] = field(default_factory=lambda: [{"state": "running", "error": ""}])
-    told: int = 1
+    rows: list[dict[str, Any]] = field(default_factory=list)
+    last: dict[str, Any] = field(default_factory=dict)
     saved: int = 0
     looked: float = -math.inf
 
     def on_validation_end(self, trainer: Trainer, federation: LightningModule) -> None:
         assert isinstance(federation, Federation)
-        self.rows.append({"round": federation.t, **federation.measured, "state": "running", "error": ""})
+        self.last = {"round": federation.t, **federation.measured, "state": "running", "error": ""}
+        self.rows.append(self.last)
 
     def __call__(self) -> bool:
         """Whether the run shall stop; called after every round."""
-        if monotonic() - self.looked >= self.pause:
-            self.looked, self.asked = monotonic(), self.asked or (self.stop is not None and self.stop.exists())
-            file = self.run.checkpoint
-            saved = file.stat().st_mtime_ns if self.disk and file.exists() else 0
-            new = self.rows[self.told :] if saved == self.saved else self.rows[self.told :] or self.rows[-1:]
-            for row in new[-1:] if self.pause else new:
-                disk = self.disk if saved != self.saved else None
-                try:
-                    tune.report(row, checkpoint=None if disk is None else Checkpoint.from_directory(disk))
-                except SystemExit:  # Tune's way to end a trial; the run saves a checkpoint first
-                    self.asked = self.ended = True
-                    break
-            self.told, self.saved = len(self.rows), saved
+        if self.asked or monotonic() - self.looked < self.pause:
+            return self.asked
+        self.looked = monotonic()
+        if self.stop is not None and self.stop.exists():  # the driver may take no reports any more
+            self.asked = True
+            return True
+        checkpoint = None
+        if self.disk is not None and (file := self.run.checkpoint).exists():
+            before, self.saved = self.saved, file.stat().st_mtime_ns
+            if self.saved != before:
+                checkpoint = Checkpoint.from_directory(self.disk)
+                self.rows = self.rows or [self.last or {"state": "running", "error": ""}]
+        for row in self.rows[-1:] if self.pause else self.rows:
+            try:
+                tune.report(row, checkpoint=checkpoint)
+            except SystemExit:  # Tune's way to end a trial; the run saves a checkpoint first
+                self.asked = self.ended = True
+                break
+        self.rows = []
         return self.asked
 
 
@@ -245,25 +242,24 @@ class _Attempt(tune.Callback, tune.Stopper):
     """One experiment of Tune. It brings run folders home from a storage, and passes a request to stop to the trials.
 
     Attributes:
-        outcomes: of the trials that have ended, by name.
-        saving: after the request, the trials that were running then. Tune ends once they have saved; until then, it
-            starts the waiting ones, which do nothing. None before it.
-        dead: whether Ray has died on this machine. Workers outlive it, so the running trials are asked to save, too.
+        errors: of the trials that failed, by name.
+        stop: the file that asks all trials to save and end. The waiting ones then start, and do nothing.
+        saved: whether all trials that were running then have ended.
+        lost: why Ray was lost, if it was.
     """
 
     plan: Plan
     home: Path
     execution: "Execution"
     requested: Callable[[], bool]
-    outcomes: dict[str, Outcome]
+    errors: dict[str, str]
     stop: Path = Path()
-    deaths: Counter[str] = field(default_factory=Counter)
-    saving: list[Any] | None = None
-    dead: bool = False
+    saved: bool = False
+    lost: str = ""
     looked: float = 0.0
 
-    def fit(self, space: Mapping[str, Any] | None, tuning: Mapping[str, Any]) -> tuple[str, ResultGrid | None]:
-        """Run Tune until all trials have ended, a stop is requested, or Ray is lost. Returns why, if it was lost."""
+    def fit(self, space: Mapping[str, Any] | None, tuning: Mapping[str, Any]) -> ResultGrid | None:
+        """Run Tune until all trials have ended, a stop is requested, or Ray is lost."""
         execution, home, kept = self.execution, self.home, self.execution.callbacks
         loggers = os.environ.get("TUNE_DISABLE_AUTO_CALLBACK_LOGGERS", "0")
         home.parent.mkdir(parents=True, exist_ok=True)
@@ -305,20 +301,18 @@ class _Attempt(tune.Callback, tune.Stopper):
             )
             os.environ["TUNE_DISABLE_AUTO_CALLBACK_LOGGERS"] = loggers if kept else "1"  # no files but run folders
             try:
-                grid = tuner.fit()
+                return tuner.fit()
             except Exception as error:
-                if not ray_start.dead():
-                    if not isinstance(error.__cause__, RayError) and "OutOfMemoryError" not in str(error):
-                        raise
-                    self.stop.touch()
-                    until = monotonic() + 60
-                    while monotonic() < until and any(self._in_use(point) for point in self.plan.points):
-                        sleep(0.5)  # workers that are left have not ended yet
-                    return OUT_OF_MEMORY, None
-                self.dead, grid = True, None
+                if not ray_start.dead() and not isinstance(error.__cause__, RayError):
+                    raise
+                self.lost = self.lost or (RAY_DIED if ray_start.dead() else OUT_OF_MEMORY)
+                self.stop.touch()
+                until = monotonic() + 60
+                while monotonic() < until and any(map(self._in_use, self.plan.points)):
+                    sleep(0.5)  # workers that are left save first
+                return None
             finally:
                 os.environ["TUNE_DISABLE_AUTO_CALLBACK_LOGGERS"] = loggers
-            return RAY_DIED if self.dead else "", grid
 
     def _in_use(self, config: Config) -> bool:
         return any(RunFolder(self.home / name).in_use for name in self.plan.work(config).folders)
@@ -331,20 +325,18 @@ class _Attempt(tune.Callback, tune.Stopper):
         return self.execution.stop is not None and self.execution.stop(trial_id, result)
 
     def stop_all(self) -> bool:
-        if self.saving is None:
-            return bool(getattr(self.execution.stop, "stop_all", bool)())
-        if self.execution.storage:  # other machines do not see the request
-            return True
-        if self.dead:
-            return not any(self._in_use(trial.config) for trial in self.saving)
-        return all(trial.is_finished() for trial in self.saving)
+        return self.saved or bool(getattr(self.execution.stop, "stop_all", bool)())
 
     def on_step_begin(self, iteration: int, trials: list[Any], **_: Any) -> None:
-        if monotonic() - self.looked > 3:
-            self.dead, self.looked = ray_start.dead(), monotonic()
-        if self.saving is None and (self.dead or self.requested()):
+        if monotonic() - self.looked < 0.5:
+            return
+        self.looked = monotonic()
+        if not self.lost and ray_start.dead():  # workers outlive it
+            self.lost = RAY_DIED
+        if self.lost or self.requested():
             self.stop.touch()
-            self.saving = [trial for trial in trials if trial.status == "RUNNING"]
+            running = [trial.config for trial in trials if trial.status == "RUNNING"]
+            self.saved = not any(map(self._in_use, running))  # other machines' own disks do not see the request
 
     def on_checkpoint(self, iteration: int, trials: list[Any], trial: Any, checkpoint: Checkpoint, **_: Any) -> None:
         if not self.execution.storage:
@@ -361,24 +353,21 @@ class _Attempt(tune.Callback, tune.Stopper):
                     (self.home / run / "error.txt").unlink(missing_ok=True)
 
     def on_trial_complete(self, iteration: int, trials: list[Any], trial: Any, **_: Any) -> None:
-        result = trial.last_result or {}
-        if result.get("state", "running") != "running":
-            self.outcomes[self.plan.work(trial.config).name] = Outcome(result["state"], result["error"])
+        if error := (trial.last_result or {}).get("error"):
+            self.errors[self.plan.work(trial.config).name] = error
 
     def on_trial_recover(self, iteration: int, trials: list[Any], trial: Any, **_: Any) -> None:
         if not ray_start.dead():
-            self.deaths[trial.trial_id] += 1
-            retry = f"retry {self.deaths[trial.trial_id]} of {self.execution.retries}"
+            retry = f"retry {trial.num_failures} of {self.execution.retries}"
             name = self.plan.work(trial.config).name
             self.execution.say(f"{name}  its process died; it resumes from its checkpoint ({retry})")
 
     def on_trial_error(self, iteration: int, trials: list[Any], trial: Any, **_: Any) -> None:
         if ray_start.dead():
             return
-        deaths, work = self.deaths[trial.trial_id] + 1, self.plan.work(trial.config)
-        times = "once" if deaths == 1 else f"{deaths} times"
+        work, times = self.plan.work(trial.config), "once" if trial.num_failures == 1 else f"{trial.num_failures} times"
         error = f"its process died {times}; memory may have run out. Rerun the command to resume from its checkpoint"
         for folder in (RunFolder(self.home / name) for name in work.folders):
             if folder.state_now == "interrupted":
                 folder.fail(error, f"{error}\n\nRay's report:\n{trial.get_pickled_error() or 'none'}\n")
-        self.outcomes[work.name] = Outcome("failed", error)
+        self.errors[work.name] = error

@@ -17,13 +17,11 @@ from typing import TYPE_CHECKING, Any, Literal
 from rich.console import Console
 
 from rollcall.benchmark.config.errors import SettingError
-from rollcall.benchmark.config.experiment import Experiment, GridPoint, places, read_trial, unique_runs
+from rollcall.benchmark.config.experiment import Experiment, places, unique_runs
 
 if TYPE_CHECKING:
     from ray import tune
 
-    from rollcall.benchmark.config.analysis import Analysis
-    from rollcall.benchmark.config.trial import Trial
     from rollcall.benchmark.sweep.jobs import Job, Sweep
 
 INSTALL_RAY = "pip install '.[ray]'"
@@ -112,13 +110,6 @@ class Execution:
         """Print a line, however long."""
         self.console.print(line, highlight=False, soft_wrap=True)
 
-    def start(self, trials: int) -> None:
-        """Let Ray start, if trials will run with it. It starts beside this process, which goes on meanwhile."""
-        if self.executor == "ray" and trials:
-            from rollcall.benchmark.sweep import ray_start
-
-            ray_start.begin(self.address, trials=0 if self.gpus_per_trial else trials)
-
 
 def run_jobs(jobs: Sequence["Job"], execution: Execution, table: Callable[[], str] = str) -> "Sweep":
     """Run those of all jobs of an experiment that have not ended. A job that fails does not stop the others.
@@ -128,52 +119,21 @@ def run_jobs(jobs: Sequence["Job"], execution: Execution, table: Callable[[], st
     from rollcall.benchmark.sweep.jobs import Sweep, run_inline
     from rollcall.benchmark.sweep.progress import View
 
-    todo = [job for job in jobs if not job.ended]
-    # Without anything to run, a server may lack runs that were made before its address was set.
-    copied = jobs if todo or os.environ.get("MLFLOW_TRACKING_URI") else ()
-    with View(jobs, execution.console) as view, mirrored(copied, execution, table):
+    todo, grid = [job for job in jobs if not job.ended], None
+    if not todo and not os.environ.get("MLFLOW_TRACKING_URI"):  # else the server may lack runs made before it was set
+        return Sweep(jobs, ())
+    view = View(jobs, execution.console)
+    with mirrored(jobs[0].experiment, execution, table), view.progress, repeating(view.look, 1.0):
         if not todo:
-            return Sweep(jobs, {})
-        grid = None
-        with repeating(view.look, 1.0):
-            if execution.executor == "ray":
-                from rollcall.benchmark.sweep.ray_executor import Plan, run_plan
+            failed = {}
+        elif execution.executor == "ray":
+            from rollcall.benchmark.sweep.ray_executor import Plan, run_plan
 
-                outcomes, grid = run_plan(Plan(todo), todo[0].folder.path.parent, execution)
-            else:
-                outcomes = run_inline(todo, execution.checkpoint_every)
-        view.end(outcomes)
-        return Sweep(jobs, outcomes, grid)
-
-
-def run_trials(
-    trials: "Sequence[GridPoint | Trial | Analysis | Mapping[str, Any]]", experiment: str, **how: Any
-) -> "Sweep":
-    """Run trials into `STORE/EXPERIMENT`; finished ones are skipped, interrupted ones resumed.
-
-    Args:
-        trials: mappings as in an experiment file, `Trial`s, or places of a grid, which have labels.
-        experiment: the folder of the run folders in the store.
-        how: the arguments of `Execution`.
-
-    Returns:
-        `frame` has a row for each run, those that ended before included; `grid` is Tune's `ResultGrid` of this call.
-
-    Raises:
-        SettingError: a setting is not allowed; nothing has run.
-    """
-    from rollcall.benchmark.sweep.jobs import Job, check, check_folders, refuse_other_data
-
-    execution = Execution(**how)
-    jobs: dict[str, Job] = {}
-    for one in trials:
-        spec = one.trial if isinstance(one, GridPoint) else read_trial(dict(one)) if isinstance(one, Mapping) else one
-        labels = one.labels if isinstance(one, GridPoint) else {}
-        jobs.setdefault(spec.digest, Job(spec, experiment, execution.store, labels))
-    check_folders(jobs.values())
-    refuse_other_data(jobs.values())
-    check(job for job in jobs.values() if not job.ended)
-    return run_jobs(list(jobs.values()), execution)
+            grid, failed, _ = run_plan(Plan(todo), todo[0].folder.path.parent, execution)
+        else:
+            failed = run_inline(todo, execution.checkpoint_every)
+        view.end(failed)
+    return Sweep(jobs, todo, failed, grid)
 
 
 def run(
@@ -183,31 +143,44 @@ def run(
     only: Mapping[str, list[Any]] | None = None,
     **how: Any,
 ) -> "Sweep":
-    """Run an experiment, as `rollcall run` does. With Ray it is an experiment of Tune, whose trials are its runs.
+    """Run an experiment, as `rollcall run` does; finished runs are skipped, interrupted ones resumed.
 
-    The results are those of `executor="inline"`, bit for bit. See `run_trials` for what it returns and raises.
+    With Ray it is an experiment of Tune, whose trials are its runs. The results are those of `executor="inline"`, bit
+    for bit.
 
     Args:
         experiment: a name, the path of a YAML file, or an `Experiment`, such as `Experiment.read(NAME).as_(VARIANT)`.
         settings: values by dotted setting, such as `{"seed": [0, 1], "rounds": [100]}`; several make an axis.
         only: labels to keep, by axis.
         how: the arguments of `Execution`.
+
+    Returns:
+        `frame` has a row for each run, those that ended before included; `grid` is Tune's `ResultGrid` of this call.
+
+    Raises:
+        SettingError: a setting is not allowed; nothing has run.
     """
+    from rollcall.benchmark.sweep.jobs import Job, check, refuse_other_data
+
+    execution = Execution(**how)
     if not isinstance(experiment, Experiment):
         experiment = Experiment.read(str(experiment))
     chosen = experiment.varied(settings or {}).only(only or {})
-    return run_trials(unique_runs(places(chosen)), chosen.home, **how)
+    jobs = [Job(place.trial, chosen.home, execution.store, place.labels) for place in unique_runs(places(chosen))]
+    refuse_other_data(jobs)
+    check(jobs)
+    return run_jobs(jobs, execution)
 
 
 @contextmanager
-def mirrored(jobs: Sequence["Job"], execution: Execution, table: Callable[[], str] = str) -> Iterator[None]:
-    """Copy the runs of the jobs' experiment to MLflow as they end, and at the end a table."""
-    if not (jobs and execution.mlflow):
+def mirrored(experiment: str, execution: Execution, table: Callable[[], str] = str) -> Iterator[None]:
+    """Copy the runs of an experiment to MLflow as they end, and at the end a table."""
+    if not execution.mlflow:
         yield
         return
     from rollcall.benchmark.sweep.mlflow_copy import Mirror
 
-    mirror = Mirror(jobs[0].store, jobs[0].experiment)
+    mirror = Mirror(execution.store, experiment)
     with repeating(mirror.look, INTERVAL):
         yield
     mirror.look(table)

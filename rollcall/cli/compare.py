@@ -11,7 +11,7 @@ from rollcall.benchmark.config.errors import SettingError, listed
 from rollcall.benchmark.config.experiment import LIBRARY, names
 from rollcall.benchmark.config.text import strict_json
 from rollcall.cli.options import METRIC, STORE, Json, Mine, Store, out
-from rollcall.cli.plan import RECORD, claimed
+from rollcall.cli.plan import RECORD, file_of_runs
 from rollcall.leaderboard.paper.experiment import PaperExperiment
 
 if TYPE_CHECKING:
@@ -101,7 +101,7 @@ def _cells(experiment: PaperExperiment, a: str, b: str, runs: "list[Run]", metri
 def _candidates(store: Path, a: str, b: str) -> Iterator[PaperExperiment]:
     """The experiments whose grid has both, and those with own runs."""
     records = [*store.glob(f"*/{RECORD}"), *store.glob(f"*/*/{RECORD}")]
-    files = [file for record in records if Path(file := claimed(record.parent)).is_file()]
+    files = [file for record in records if Path(file := file_of_runs(record.parent)).is_file()]
     for name in dict.fromkeys([*names(), *(file for file in files if LIBRARY not in Path(file).parents)]):
         experiment = PaperExperiment.read(name)
         grids = [experiment.axes, *(variant.grid for variant in experiment.variants.values())]

@@ -11,7 +11,7 @@ from rollcall.benchmark.config.experiment import label_of
 from rollcall.benchmark.config.text import command, counted, parse_part, strict_json
 from rollcall.cli import options as opt
 from rollcall.cli.options import STORE, err, out, say
-from rollcall.cli.plan import plans_of, writable
+from rollcall.cli.plan import plans_of
 
 if TYPE_CHECKING:
     from rollcall.benchmark.search.board import Board
@@ -57,7 +57,6 @@ def enter(
         if text not in chosen.methods:
             _conform(label, algorithm)
     _need_data(chosen, entrants)
-    writable(store)
     execution = opt.execution(store, executor, gpus, 1, "2m", "", "", mlflow=False)
     entries = run(chosen, entrants, execution, tell=lambda line: say(line, err))
     files = {entry.method: entry.write(store / chosen.name) for entry in entries}

@@ -1,6 +1,5 @@
 """From the options of a command line to trials."""
 
-import hashlib
 import json
 from collections.abc import Iterator
 from contextlib import suppress
@@ -8,7 +7,6 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain
 from pathlib import Path
-from tempfile import TemporaryFile
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,7 +17,6 @@ from rollcall.benchmark.config.errors import SettingError
 from rollcall.benchmark.config.experiment import GridPoint, file_of, names, places, trials, unique_runs
 from rollcall.benchmark.config.text import located, parse_all, parse_part, parse_values
 from rollcall.benchmark.config.trial import Trial
-from rollcall.benchmark.federation.run_folder import RunFolder
 from rollcall.leaderboard.paper.experiment import PaperExperiment
 
 if TYPE_CHECKING:
@@ -57,12 +54,6 @@ class Plan:
         except SettingError as error:
             raise located(error, self.file) from None
 
-    def unfinished(self, store: Path) -> int:
-        """How many trials are left to run, without validating them. Validating imports torch."""
-        folders = [store / self.experiment.home / place.name for place in self.runs]
-        ended = (folder.is_dir() and RunFolder(folder).state in ("finished", "diverged") for folder in folders)
-        return len(folders) - sum(ended)
-
     def jobs(self, store: Path) -> list["Job"]:
         """The trials and analyses to run, each once."""
         from rollcall.benchmark.sweep.jobs import Job
@@ -89,67 +80,24 @@ class Plan:
 
         check_metrics(metrics, trials_of_all())
 
-    def claim(self, store: Path) -> None:
-        """Record the experiment file in the folder of its runs; see `claim`."""
+    def record(self, store: Path) -> None:
+        """Record the experiment file in the folder of its runs, for readers of the folder."""
         if not self.experiment.base:  # else it shares the runs of its base on purpose
-            claim(store / self.experiment.home, self.file or file_of(self.experiment.name))
+            folder, file = store / self.experiment.home, self.file or file_of(self.experiment.name)
+            folder.mkdir(parents=True, exist_ok=True)
+            (folder / RECORD).write_text(json.dumps({"file": str(file.resolve())}))
 
 
 RECORD = "experiment.json"
-"""In a folder of run folders: which experiment file they belong to, so that two files of one name do not share it."""
+"""In a folder of run folders: which experiment file they belong to."""
 
 
-def claim(folder: Path, file: Path) -> None:
-    """Record the experiment file in the folder of its runs.
-
-    A file that was edited, moved or copied keeps the folder.
-
-    Args:
-        folder: of the run folders of the experiment.
-        file: that is run now.
-
-    Raises:
-        SettingError: another file with other content has its runs there.
-    """
-    digest = hashlib.sha256(file.read_bytes()).hexdigest()
-    record = folder / RECORD
-    try:
-        earlier = json.loads(record.read_text())
-        path, known = Path(earlier["file"]), earlier["sha256"]
-    except (FileNotFoundError, ValueError, KeyError):
-        path, known = file, digest
-    if path.resolve() != file.resolve() and known != digest and path.is_file():
-        raise SettingError(
-            f"{file}: {folder} has the runs of {path}. Write another `name:` into one of the files, or use another "
-            "--store"
-        )
-    folder.mkdir(parents=True, exist_ok=True)
-    text = json.dumps({"file": str(file.resolve()), "sha256": digest}, indent=1)
-    if not record.exists() or record.read_text() != text:
-        record.write_text(text)
-
-
-def claimed(folder: Path) -> str:
+def file_of_runs(folder: Path) -> str:
     """The experiment file that the runs in a folder belong to; empty if it is not known."""
     try:
         return str(json.loads((folder / RECORD).read_text())["file"])
-    except (OSError, ValueError, KeyError, TypeError):
+    except (OSError, ValueError, KeyError):
         return ""
-
-
-def writable(store: Path) -> None:
-    """Refuse a store in which nothing can be written.
-
-    Raises:
-        SettingError: names the folder and the reason.
-    """
-    try:
-        with TemporaryFile(dir=next(folder for folder in (store, *store.absolute().parents) if folder.exists())):
-            pass
-    except OSError as error:
-        raise SettingError(
-            f"store: {store} cannot be written ({error.strerror}); choose another folder with --store"
-        ) from None
 
 
 def plans_of(

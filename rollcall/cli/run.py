@@ -14,7 +14,7 @@ from rollcall.benchmark.config.text import command, counted, strict_json
 from rollcall.benchmark.sweep.run import Execution, run_jobs
 from rollcall.cli import options as opt
 from rollcall.cli.options import INTERRUPTED, STORE, err, say
-from rollcall.cli.plan import Plan, described, plans_of, writable
+from rollcall.cli.plan import Plan, described, plans_of
 
 if TYPE_CHECKING:
     from rollcall.benchmark.sweep.jobs import Job, Sweep
@@ -46,13 +46,11 @@ def run(
     """Run an experiment's trials; rerun to resume, finished ones are skipped."""
     plans = plans_of(experiment, variant, seeds, only, settings, rounds, methods, tuned)
     execution = opt.execution(store, executor, gpus, retries, every, storage, address)
-    execution.start(sum(plan.unfinished(store) for plan in plans))
     sweeps = [plan.jobs(store) for plan in plans]  # validates all settings before anything runs
-    writable(store)
     failed = interrupted = False
     for plan, jobs in zip(plans, sweeps, strict=True):
         try:
-            todo, ends = _run(plan, jobs, execution, redo_changed)
+            ends = _run(plan, jobs, execution, redo_changed)
         except SettingError as error:
             if len(plans) == 1:
                 raise
@@ -60,54 +58,53 @@ def run(
             print(f"failed: {plan.experiment.name}: {error}", file=sys.stderr)
             continue
         if not as_json:
-            _tell(ends, jobs, todo, store, plan.experiment.home)
-        _tell_ends(ends, jobs)
+            _tell(ends, store / plan.experiment.home)
+        _tell_ends(ends)
         failed |= bool(ends.failed)
         interrupted = ends.stopped
         if interrupted:
             break
     if as_json:
         print(strict_json([described(job) for jobs in sweeps for job in jobs]))
+    elif interrupted:
+        say("Interrupted. The running trials have saved their last round. Rerun the command to resume.")
+    elif not find_spec("mlflow"):
+        sync = command("sync", store=store)
+        say(
+            f"MLflow is not installed: results are in the run folders only. To copy them: {INSTALL_MLFLOW}, then {sync}"
+        )
     raise typer.Exit(INTERRUPTED if interrupted else 1 if failed else 0)
 
 
-def _run(plan: Plan, jobs: list["Job"], execution: Execution, redo: bool) -> tuple[list["Job"], "Sweep"]:
-    """Run the jobs of an experiment that have not ended. Returns them, and how the sweep ended.
+def _run(plan: Plan, jobs: list["Job"], execution: Execution, redo: bool) -> "Sweep":
+    """Run the jobs of an experiment that have not ended.
 
     Raises:
         SettingError: a setting is not allowed, or a run folder is damaged.
     """
-    from rollcall.benchmark.sweep.jobs import check, check_folders, refuse_other_data
+    from rollcall.benchmark.sweep.jobs import check, refuse_other_data
     from rollcall.leaderboard.boards import own_table
 
-    _tell_changed(jobs, redo)
-    check_folders(jobs)
+    changed = [job for job in jobs if job.finished and job.changed]
+    if changed:
+        modules = ", ".join(sorted({module for job in changed for module in job.changed}))
+        todo = "run again now" if redo else "results are kept. To run again: --redo-changed"
+        say(f"Computed by other code of {modules}: {counted(len(changed), 'finished trial')}; {todo}", err)
+    for job in changed if redo else ():
+        rmtree(job.folder.path)
     for folder in refuse_other_data(jobs, redo):
         say(f"Its data have changed: {folder.path.name}; run again now", err)
         rmtree(folder.path)
-    todo = [job for job in jobs if not job.ended]
-    check(todo)
-    if todo:
+    check(jobs)
+    if not all(job.ended for job in jobs):
         plan.check_metrics()
-        plan.claim(execution.store)
-    return todo, run_jobs(jobs, execution, partial(own_table, plan.experiment, execution.store))
+        plan.record(execution.store)
+    return run_jobs(jobs, execution, partial(own_table, plan.experiment, execution.store))
 
 
-def _tell_changed(jobs: list["Job"], redo: bool) -> None:
-    """Name the finished trials that earlier code of the suite computed; with `redo`, remove their run folders."""
-    changed = [(job, job.changed) for job in jobs if job.finished and job.changed]
-    if not changed:
-        return
-    modules = ", ".join(sorted({module for _, names in changed for module in names}))
-    todo = "run again now" if redo else "results are kept. To run again: --redo-changed"
-    say(f"Computed by other code of {modules}: {counted(len(changed), 'finished trial')}; {todo}", err)
-    for job, _ in changed if redo else ():
-        rmtree(job.folder.path)
-
-
-def _tell_ends(ends: "Sweep", jobs: list["Job"]) -> None:
+def _tell_ends(ends: "Sweep") -> None:
     """Print a line on stderr for each trial that failed or diverged."""
-    for job in jobs:
+    for job in ends.jobs:
         name = job.trial.name
         if name in ends.failed:
             file = job.folder.error_file
@@ -118,24 +115,17 @@ def _tell_ends(ends: "Sweep", jobs: list["Job"]) -> None:
             print(f"diverged: {name}: {ends.diverged[name].removeprefix('diverged: ')}", file=sys.stderr)
 
 
-def _tell(ends: "Sweep", jobs: list["Job"], todo: list["Job"], store: Path, home: str) -> None:
+def _tell(ends: "Sweep", home: Path) -> None:
     """Print how many trials ran, how they ended, and which share of their time went into evaluations."""
-    counts = [f"{ends.finished} run now", f"{len(jobs) - len(todo)} before", f"{len(ends.failed)} failed"]
+    before = len(ends.jobs) - len(ends.todo)
+    counts = [f"{ends.finished} run now", f"{before} before", f"{len(ends.failed)} failed"]
     if ends.diverged:
         counts.append(f"{len(ends.diverged)} diverged")
     if ends.elsewhere:
         counts.append(f"{ends.elsewhere} running elsewhere (rerun the command later)")
     if ends.stopped:
         counts += [f"{ends.interrupted} interrupted", f"{ends.waiting} not started"]
-    evaluating, seconds = (
-        sum(job.folder.status.get(key, 0) for job in todo) for key in ("evaluation_seconds", "seconds")
-    )
+    statuses = [job.folder.status for job in ends.todo]
+    evaluating, seconds = (sum(one.get(key, 0) for one in statuses) for key in ("evaluation_seconds", "seconds"))
     share = f"; {evaluating / seconds:.0%} of the time in evaluations" if evaluating else ""
-    say(f"{counted(len(jobs), 'trial')}: {', '.join(counts)}; in {store / home}{share}")
-    if ends.stopped:
-        say("Interrupted. The running trials have saved their last round. Rerun the command to resume.")
-    if not find_spec("mlflow"):
-        say(
-            "MLflow is not installed: results are in the run folders only. To have them in MLflow too: "
-            f"{INSTALL_MLFLOW}, then {command('sync', store=store)}"
-        )
+    say(f"{counted(len(ends.jobs), 'trial')}: {', '.join(counts)}; in {home}{share}")

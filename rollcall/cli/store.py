@@ -22,7 +22,7 @@ from rollcall.benchmark.federation.run_folder import RunFolder, run_folders, set
 from rollcall.benchmark.sweep.progress import STATES, Entry, read, table
 from rollcall.cli import options as opt
 from rollcall.cli.options import STORE, out, say
-from rollcall.cli.plan import claimed, plans_of
+from rollcall.cli.plan import file_of_runs, plans_of
 from rollcall.leaderboard.paper.experiment import PaperExperiment
 
 UNLISTED = "not in the experiment file"
@@ -170,7 +170,7 @@ def sync(
 
     def table(name: str) -> str:
         try:
-            return own_table(PaperExperiment.read(claimed(store / name) or name), store)
+            return own_table(PaperExperiment.read(file_of_runs(store / name) or name), store)
         except SettingError:  # the file of the experiment may be gone or changed
             return ""
 

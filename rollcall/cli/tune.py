@@ -9,7 +9,7 @@ from rollcall.benchmark.config.search import Scheduler
 from rollcall.benchmark.config.text import command, duration, parse_values, repeated, strict_json
 from rollcall.cli import options as opt
 from rollcall.cli.options import STORE, draw, err, out, say
-from rollcall.cli.plan import plans_of, writable
+from rollcall.cli.plan import plans_of
 
 if TYPE_CHECKING:
     from rollcall.benchmark.search.tune import Tuning
@@ -34,7 +34,6 @@ def tune(
     only: opt.Only = None,
     settings: opt.Set = None,
     methods: opt.Methods = None,
-    allow_test: Annotated[bool, typer.Option("--allow-test", help="Allow a metric of the test split.")] = False,
     figures: Annotated[bool, typer.Option("--figures/--no-figures", help="Draw the search.")] = True,
     executor: opt.ExecutorChoice = None,
     gpus: opt.Gpus = "0",
@@ -53,11 +52,6 @@ def tune(
     chosen = plans_of([experiment], variant, "", only, settings, None, methods)
     if len(chosen) != 1:
         raise SettingError(f"experiment: {experiment!r} is not allowed; must be one experiment")
-    chosen_seeds = None if seeds is None else parse_values("seeds", seeds)
-    for seed in chosen_seeds or ():
-        if not isinstance(seed, int) or seed < 0:
-            raise SettingError(f"seeds: {seed!r} is not allowed; must be whole numbers from 0")
-    writable(store)
     tuning = search_for(
         chosen[0].experiment,
         space,
@@ -66,10 +60,9 @@ def tune(
         scheduler=scheduler,
         metric=metric,
         mode=mode,
-        seeds=chosen_seeds,
+        seeds=None if seeds is None else parse_values("seeds", seeds),
         rounds=rounds,
         per=None if per is None else [axis for axis in per.split(",") if axis],
-        allow_test=allow_test,
         execution=opt.execution(store, executor, gpus, retries, every, storage, address),
     )
     for note in tuning.notes:

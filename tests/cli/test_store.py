@@ -10,8 +10,7 @@ from filelock import FileLock
 from torch import nn
 
 import rollcall as package
-from rollcall import SettingError, simulate
-from rollcall.cli.plan import claim
+from rollcall import simulate
 
 
 def write_status(folder, state, done=20, rounds=20):
@@ -100,24 +99,6 @@ def test_stale_and_failed_trials_are_deleted_when_told(store, tmp_path, capsys):
     (left,) = [path for path in home.iterdir() if path.is_dir()]
     assert left.name.startswith("fedavg-seed0-")
     assert "Nothing to delete" in rollcall(capsys, "clean", file)[1]
-
-
-def test_another_file_with_other_content_is_refused(tmp_path):
-    one, two, home = tmp_path / "d1" / "exp.yaml", tmp_path / "d2" / "exp.yaml", tmp_path / "runs" / "exp"
-    for file in (one, two):
-        file.parent.mkdir()
-        file.write_text("title: A")
-    claim(home, one)
-    claim(home, two)  # a copy
-    one.write_text("title: B")
-    claim(home, two)  # its own
-    with pytest.raises(SettingError, match=r"d1/exp.yaml: .*runs/exp has the runs of .*d2/exp.yaml. Write another"):
-        claim(home, one)
-    two.unlink()  # it has moved
-    claim(home, one)
-    one.write_text("title: C")  # it was edited
-    claim(home, one)
-    assert json.loads((home / "experiment.json").read_text())["file"] == str(one)
 
 
 TRIAL = {

@@ -19,7 +19,7 @@ import pytest
 from rollcall import Trial, simulate
 from rollcall.benchmark.federation.run_folder import RunFolder
 from rollcall.benchmark.sweep import ray_start
-from rollcall.benchmark.sweep.jobs import Job, Outcome, run_inline
+from rollcall.benchmark.sweep.jobs import Job, Sweep, run_inline
 from rollcall.benchmark.sweep.ray_executor import Plan, run_plan
 from rollcall.benchmark.sweep.run import Execution
 
@@ -80,7 +80,8 @@ def trials(folder: Path, **settings) -> list[Trial]:
 def run(jobs, say, **how):
     execution = Execution(store=jobs[0].store, **how)
     execution.say = say
-    return run_plan(Plan(jobs), jobs[0].folder.path.parent, execution)[0]
+    grid, errors, _ = run_plan(Plan(jobs), jobs[0].folder.path.parent, execution)
+    return Sweep(jobs, jobs, errors, grid)
 
 
 def test_a_node_dies_and_its_trial_goes_on_elsewhere(nodes, tmp_path):
@@ -114,7 +115,7 @@ def test_a_node_dies_and_its_trial_goes_on_elsewhere(nodes, tmp_path):
     killer.start()
     every = timedelta(seconds=0.1)
     how = {"checkpoint_every": every, "storage": str(tmp_path / "storage"), "address": cluster.address}
-    outcomes = run(jobs, say, **how)
+    ends = run(jobs, say, **how)
     ray_start.end()
     killer.join()
 
@@ -122,7 +123,7 @@ def test_a_node_dies_and_its_trial_goes_on_elsewhere(nodes, tmp_path):
     assert settings == [True, True]  # for MLflow, which reads the home folders meanwhile
     assert len(lines) == 1
     assert "resumes from its checkpoint" in lines[0]
-    assert set(outcomes.values()) == {Outcome("finished")}
+    assert (ends.finished, ends.failed) == (2, {})
     rounds = [line.split() for line in log.read_text().splitlines()]
     for job, result in zip(jobs, undisturbed, strict=True):
         assert job.folder.state == "finished"
@@ -168,14 +169,14 @@ def test_ray_dies_and_starts_again_as_often_as_retries_allow(tmp_path, one_ray):
     lines = []
     killer = Thread(target=kill)
     killer.start()
-    outcomes = run(jobs, lines.append)
+    ends = run(jobs, lines.append)
     killer.join()
     died = "Ray died on this machine; memory may have run out. "
     assert lines == [f"{died}It starts again; trials resume (retry 1 of 1)", f"{died}Rerun the command to resume"]
-    assert list(outcomes.values()) == [Outcome("interrupted")] * 2
+    assert (ends.interrupted, ends.failed) == (2, {})
     assert elsewhere == [True, False] * 6  # every address of 127.0.0.0/8 reaches what listens on all interfaces
     slow.unlink()
-    assert list(run_inline(jobs).values()) == [Outcome("finished")] * 2
+    assert run_inline(jobs) == {}
 
     done = [line.split() for line in (tmp_path / "rounds").read_text().splitlines()]
     for job, mifa in zip(jobs, trials(tmp_path, rounds=1200, local={}, algorithm="mifa"), strict=True):
@@ -183,10 +184,3 @@ def test_ray_dies_and_starts_again_as_often_as_retries_allow(tmp_path, one_ray):
         undisturbed = simulate(mifa, folder=tmp_path / mifa.name)
         assert np.array_equal(job.folder.models()[1], undisturbed.server)
         assert job.folder.metrics.read_bytes() == (undisturbed.folder / "metrics.jsonl").read_bytes()
-
-
-def test_tune_gives_workers_no_environment_of_their_own():
-    """With one, trials could not run in the workers that have started already: see `ray_start.ready`."""
-    from ray.tune.execution.class_cache import DEFAULT_ENV_VARS
-
-    assert set(DEFAULT_ENV_VARS) <= {"PL_DISABLE_FORK"}
