@@ -30,7 +30,7 @@ ROOTS: dict[str, type[BaseModel]] = {
     "claims": PaperExperiment,
 }
 API = {
-    "Runs": "rollcall:simulate rollcall:Result rollcall:load rollcall:run rollcall:run_trials rollcall:tune "
+    "Runs": "rollcall:simulate rollcall:Result rollcall:load rollcall:run rollcall:tune "
     "rollcall:Execution rollcall:SettingError",
     "Algorithms": "rollcall.algorithms:Algorithm rollcall.algorithms:Memoryless rollcall.algorithms:Round "
     "rollcall.algorithms:LocalWork rollcall.algorithms:local_steps rollcall.algorithms:Rows "

@@ -16,9 +16,9 @@ if TYPE_CHECKING:
     from rollcall.benchmark.config.trial import Trial
     from rollcall.benchmark.federation.simulation import Result, load, simulate
     from rollcall.benchmark.search.tune import tune
-    from rollcall.benchmark.sweep.run import Execution, run, run_trials
+    from rollcall.benchmark.sweep.run import Execution, run
 
-__all__ = ["Execution", "Result", "SettingError", "Trial", "load", "run", "run_trials", "simulate", "tune"]
+__all__ = ["Execution", "Result", "SettingError", "Trial", "load", "run", "simulate", "tune"]
 
 
 def __getattr__(name: str) -> Any:
@@ -31,7 +31,6 @@ def __getattr__(name: str) -> Any:
         "tune": "rollcall.benchmark.search.tune",
         "Execution": "rollcall.benchmark.sweep.run",
         "run": "rollcall.benchmark.sweep.run",
-        "run_trials": "rollcall.benchmark.sweep.run",
     }
     if name not in home:
         raise AttributeError(f"module 'rollcall' has no attribute {name!r}")

@@ -72,15 +72,9 @@ def cells_of(
     rounds: int | None = None,
     parts: int = 1,
 ) -> list[Cell]:
-    """The cells of an experiment, with the seeds that it has.
+    """The cells of an experiment that has the seeds of the search.
 
-    Args:
-        experiment: with the seeds of the search.
-        space: as `read_space` gives it.
-        per: the axes that make a cell; empty for all axes that are not searched.
-        metric: evaluated in the trials, and no other split is.
-        rounds: of a sample; by default those of the cell in the experiment.
-        parts: how often samples are compared, at equal distances.
+    Samples are compared `parts` times, at equal distances. See `tune` for the others.
 
     Raises:
         SettingError: an axis or a setting does not exist, or a value is not allowed; or the places of a cell have

@@ -66,8 +66,7 @@ class Domain:
         from ray import tune
 
         if self.values:
-            ordered = all(map(_is_number, self.values)) and list(self.values) == sorted(self.values)
-            return tune.randint(0, len(self.values)) if ordered else tune.choice(list(range(len(self.values))))
+            return tune.randint(0, len(self.values))
         return tune.loguniform(self.low, self.high) if self.log else tune.uniform(self.low, self.high)
 
     def at_edge(self, value: Any) -> bool:
@@ -176,11 +175,6 @@ def draw_points(space: Mapping[str, Any], samples: int, seed: int) -> list[dict[
 
     Draw number s of a setting is a function of (seed, setting, s) alone. So all methods draw the same values of the
     settings that they share, and 30 points begin with the same 10 points as a search with 10.
-
-    Args:
-        space: domains by dotted setting, or what `domain` reads as one.
-        samples: how many points to draw.
-        seed: of the draws.
     """
     each = {path: one if isinstance(one, Domain) else domain(path, one) for path, one in space.items()}
     points: list[dict[str, Any]] = []

@@ -139,9 +139,7 @@ def check(jobs: Iterable[Job]) -> None:
 def check_metrics(metrics: Mapping[str, Iterable[Metric]], trials: Iterable[Trial | Analysis]) -> None:
     """Refuse a metric that no trial records, as far as that is known: of an analysis it is not.
 
-    Args:
-        metrics: by the setting that names them, such as `report.metrics`.
-        trials: those that will run, and further ones of the experiment, which may not fit this machine.
+    `metrics` are by the setting that names them. `trials` will run, or may not fit this machine.
     """
     unknown = {metric.column: setting for setting, named in metrics.items() for metric in named}
     names: dict[str, None] = {}

@@ -71,13 +71,8 @@ def shared(trial: Trial) -> str:
 
 
 class Seat:
-    """One trial of a group: its thread, and what it waits for.
-
-    Attributes:
-        request: what its method asked of the clients; None while it computes, and at its end.
-        error: if it failed.
-        seconds: that it has taken, with its share of the common work.
-    """
+    """One trial of a group: its thread, the request that it waits for (None while it computes, and at its end), the
+    error if it failed, and the seconds that it has taken, with its share of the common work."""
 
     def __init__(self, job: Job, federation: Federation, engine: Engine) -> None:
         self.job, self.federation, self.engine = job, federation, engine
@@ -120,15 +115,7 @@ class Seat:
 
 
 class Request(SimpleNamespace):
-    """Local steps of clients (`moving`, changed in place), or with `step` their gradients at x.
-
-    Attributes:
-        t, lr: round and local rate.
-        clients: [a], ids.
-        step, x: of gradients; None for local steps.
-        moving: of local steps.
-        answer: gradients and losses.
-    """
+    """Local steps of clients [a] (`moving`, changed in place), or with `step` their gradients and losses at x."""
 
 
 class SharedEngine(Engine):
@@ -207,25 +194,12 @@ def serve(engine: Engine, requests: Iterable[Request]) -> None:
             one.moving.y.copy_(own)
 
 
-class Plain:
-    """SGD without momentum as torch computes it, without the cost of its hooks."""
-
-    def __init__(self, server: Tensor, lr: float) -> None:
-        self.server, self.lr = server, lr
-
-    def step(self) -> None:
-        if self.server.grad is not None:
-            self.server.add_(self.server.grad, alpha=-self.lr)
-
-
 def train(seat: Seat, engine: Any) -> None:
     """One trial from start to end into its run folder, as `simulate` does it with Lightning."""
     trial, run, federation = seat.job.trial, seat.job.folder, seat.federation
     assert isinstance(trial, Trial)
     federation.begin(engine)
-    optimizer: Any = federation.configure_optimizers()
-    if trial.server.model_copy(update={"lr": 1.0}).plain:
-        optimizer = Plain(federation.server, optimizer.param_groups[0]["lr"])
+    optimizer = federation.configure_optimizers()
     federation.__dict__ |= {"optimizers": lambda: optimizer}
     federation.trainer = SimpleNamespace(loggers=[], callback_metrics={})  # type: ignore[assignment, unused-ignore]
     loaders = federation.val_dataloader()

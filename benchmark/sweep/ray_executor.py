@@ -45,13 +45,9 @@ OUT_OF_MEMORY = "Ray killed a process, for memory had run out"
 
 
 class Work(NamedTuple):
-    """What a trial of Tune runs.
+    """What a trial of Tune runs: the names of its run folders, and the settings of its runs (`Spec.portable`).
 
-    Attributes:
-        name: of the trial, for the user.
-        folders: the names of its run folders, each once.
-        specs: the settings of its runs, as `Spec.portable` gives them.
-        milestones: numbers of rounds, ascending. After each, all runs wait for each other, and the score is reported.
+    `milestones` are numbers of rounds, ascending. After each, all runs wait for each other, and the score is reported.
     """
 
     name: str
@@ -61,15 +57,13 @@ class Work(NamedTuple):
 
 
 class Plan:
-    """The trials of Tune: one run each. The configuration of a trial is the labels of its run, and its seed.
+    """The trials of Tune: one run each. The configuration (`points`) is the labels of the run, and its seed.
 
-    Attributes:
-        points: the configurations, all with the same keys.
-        evaluations: whether the evaluations of a run are reported.
-        sources: the user's files that the trials need, by path.
+    `sources` are the user's files that the trials need, by path.
     """
 
     evaluations = True
+    """Whether the evaluations of a run are reported."""
 
     def __init__(self, jobs: Sequence[Job]) -> None:
         axes = dict.fromkeys(axis for job in jobs for axis in job.labels)
@@ -103,15 +97,9 @@ def run_plan(
     SIGTERM to this process only: if the whole process group gets it, Ray ends too, and runs resume from their last
     regular checkpoints. So they do on machines with their own disks.
 
-    Args:
-        plan: its points are run, unless there is a searcher.
-        home: the folder of the run folders.
-        execution: how trials run.
-        space: the space of a searcher.
-        tuning: arguments of `tune.TuneConfig`: searcher, scheduler, samples, metric, mode.
-
-    Returns:
-        Tune's results, the errors of the trials that failed, by name, and whether trials are left to run.
+    The run folders are in `home`. A searcher needs `space`, and the plan's points are not used; `tuning` has arguments
+    of `tune.TuneConfig`. Returns Tune's results, the errors of the trials that failed, by name, and whether trials are
+    left to run.
     """
     errors: dict[str, str] = {}
     with stop_requests() as requested:

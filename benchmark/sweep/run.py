@@ -68,23 +68,22 @@ class Execution:
     mlflow: bool = True
 
     def __post_init__(self) -> None:
-        self.store = Path(self.store)
-        self.chosen = self.executor
+        self.store, self.chosen = Path(self.store), self.executor
         used = {
+            "--executor ray": self.executor == "ray",
             "--storage": self.storage,
             "--ray-address": self.address,
             "--gpus-per-trial": self.gpus_per_trial,
             "--retries": self.retries > 1,
             "callbacks, stop and verbose": self.callbacks or self.stop or self.verbose,
         }
-        if option := next((option for option, value in used.items() if value), ""):
-            self.need_ray(option)
-        has_ray = find_spec("ray") is not None
-        if self.executor == "ray":
-            self.need_ray("--executor ray")
-        if self.executor is None and not has_ray:
-            self.say(f"Ray is not installed: trials run one after another. For parallel trials: {INSTALL_RAY}")
-        self.executor = self.executor or ("ray" if has_ray else "inline")
+        for option, value in used.items():
+            if value:
+                self.need_ray(option)
+        if self.executor is None:
+            self.executor = "ray" if find_spec("ray") else "inline"
+            if self.executor == "inline":
+                self.say(f"Ray is not installed: trials run one after another. For parallel trials: {INSTALL_RAY}")
         self.mlflow = self.mlflow and find_spec("mlflow") is not None
         if self.storage and "://" not in self.storage:
             self.storage = str(Path(self.storage).resolve())

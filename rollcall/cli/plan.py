@@ -1,8 +1,6 @@
 """From the options of a command line to trials."""
 
 import json
-from collections.abc import Iterator
-from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain
@@ -14,7 +12,7 @@ import numpy as np
 from rollcall.benchmark.config.analysis import Analysis
 from rollcall.benchmark.config.digest import array_file
 from rollcall.benchmark.config.errors import SettingError
-from rollcall.benchmark.config.experiment import GridPoint, file_of, names, places, trials, unique_runs
+from rollcall.benchmark.config.experiment import GridPoint, file_of, names, places, unique_runs
 from rollcall.benchmark.config.text import located, parse_all, parse_part, parse_values
 from rollcall.benchmark.config.trial import Trial
 from rollcall.leaderboard.paper.experiment import PaperExperiment
@@ -29,12 +27,12 @@ class Plan:
 
     Args:
         experiment: with all changes.
-        whole: with all changes but `--only`.
+        whole: whether no `--only` leaves out a part of its grid.
         file: its file, if it is one of the user's own.
     """
 
     experiment: PaperExperiment
-    whole: PaperExperiment
+    whole: bool
     file: Path | None = None
 
     @cached_property
@@ -62,23 +60,14 @@ class Plan:
         return [Job(one, self.experiment.home, store, at.labels) for one, at in zip(trials, self.runs, strict=True)]
 
     def check_metrics(self) -> None:
-        """Refuse a metric of the report or of a claim that no trial records. The default metric is not checked.
-
-        Raises:
-            SettingError: names the metric and the columns that are recorded.
-        """
+        """Refuse a metric of the report or of a claim that no trial of the whole grid records."""
         from rollcall.benchmark.sweep.jobs import check_metrics
 
         metrics = self.experiment.named_metrics()
-        if "metrics" not in self.experiment.report.model_fields_set:
+        if "metrics" not in self.experiment.report.model_fields_set:  # the default fits not every task
             del metrics["report.metrics"]
-
-        def trials_of_all() -> Iterator[Trial | Analysis]:
-            yield from self.trials
-            with suppress(SettingError):  # a setting that other methods lack, whose runs nobody asked for
-                yield from trials(self.whole)
-
-        check_metrics(metrics, trials_of_all())
+        if self.whole:
+            check_metrics(metrics, self.trials)
 
     def record(self, store: Path) -> None:
         """Record the experiment file in the folder of its runs, for readers of the folder."""
@@ -138,7 +127,7 @@ def plans_of(
         if answer is not None:
             answer.check_seeds(chosen)
         file = Path(one) if Path(one).is_file() else None
-        plans.append(Plan(chosen.only(parse_all("only", only or [])), chosen, file))
+        plans.append(Plan(chosen.only(parse_all("only", only or [])), not only, file))
     return plans
 
 

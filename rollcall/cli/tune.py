@@ -8,7 +8,7 @@ from rollcall.benchmark.config.errors import SettingError
 from rollcall.benchmark.config.search import Scheduler
 from rollcall.benchmark.config.text import command, duration, parse_values, repeated, strict_json
 from rollcall.cli import options as opt
-from rollcall.cli.options import STORE, draw, err, out, say
+from rollcall.cli.options import STORE, draw, err, say
 from rollcall.cli.plan import plans_of
 
 if TYPE_CHECKING:
@@ -90,31 +90,24 @@ def tune(
 
 def _tell(tuning: "Tuning", next_step: str) -> None:
     """Print the best settings of each cell, and the command for the final table."""
-    from rich import box
-    from rich.table import Column, Table
+    import pandas as pd
 
     from rollcall.benchmark.search.answer import found
 
-    seconds = tuning.samples.groupby("cell")["seconds"].sum()
-    answers = tuning.tuned.best
-    settings = {name: [f"{path}={value}" for path, value in one.settings.items()] for name, one in answers.items()}
-    longest = max((len(text) for texts in settings.values() for text in texts), default=0)
-    table = Table(
-        Column("cell", overflow="fold"),
-        Column("best settings", overflow="fold", no_wrap=longest <= out.width // 2),  # a broken number cannot be copied
-        Column("score", justify="right", no_wrap=True),
-        *(Column(name, justify="right") for name in ("samples", "client gradients", "time")),
-        box=box.SIMPLE_HEAD,
-        pad_edge=False,
-        collapse_padding=True,
-        title=found(list(answers.values())),
-        caption="score: mean ± standard deviation over the seeds of the search"
-        if any(one.spread is not None for one in answers.values())
-        else None,
-    )
-    for name, one in answers.items():
-        score = f"{one.score:.4g}" + ("" if one.spread is None else f" ± {one.spread:.2g}")
-        costs = f"{one.gradients:,.0f}", duration(seconds[name])
-        table.add_row(name, "\n".join(settings[name]), score, str(one.samples), *costs)
-    out.print(table)
+    seconds, answers = tuning.samples.groupby("cell")["seconds"].sum(), tuning.tuned.best
+    rows = [
+        {
+            "cell": name,
+            "best settings": " ".join(f"{path}={value}" for path, value in one.settings.items()),
+            "score": f"{one.score:.4g}" + ("" if one.spread is None else f" ± {one.spread:.2g}"),
+            "samples": one.samples,
+            "client gradients": f"{one.gradients:,.0f}",
+            "time": duration(seconds[name]),
+        }
+        for name, one in answers.items()
+    ]
+    say(found(list(answers.values())))
+    if any(one.spread is not None for one in answers.values()):
+        say("score: mean ± standard deviation over the seeds of the search")
+    print(pd.DataFrame(rows).to_string(index=False))  # not cut to the terminal: settings are copied
     say(f"In {tuning.file}. Final table: {next_step}")

@@ -3,9 +3,7 @@
 import json
 import shlex
 from importlib.util import find_spec
-from types import SimpleNamespace
 
-import pandas as pd
 import pytest
 import yaml
 from command import rollcall, write
@@ -13,7 +11,6 @@ from filelock import FileLock
 
 from rollcall.benchmark.federation.run_folder import RunFolder
 from rollcall.benchmark.sweep import run
-from rollcall.cli import tune
 
 ARGUMENTS = ["--metric", "train/distance", "--no-figures", "--samples", "2"]
 
@@ -37,20 +34,6 @@ def test_the_answer_as_json_and_as_a_table(tmp_path, store, capsys):
     assert code == 0
     assert f"local.lr={best['fedavg']['settings']['local.lr']}" in output
     assert f"rollcall run {file} --tuned {store / 'tiny' / 'tuned.yaml'}" in output
-
-
-def test_settings_of_the_answer_are_not_broken(monkeypatch, capsys):
-    """In a terminal of 80 columns; a rate in two pieces cannot be copied."""
-    monkeypatch.setenv("COLUMNS", "80")
-    settings = {"local.lr": 0.01866, "server.momentum": 0.1234}
-    answer = {"settings": settings, "score": 0.7456, "spread": 0.012, "samples": 30, "gradients": 3.45e6}
-    cells = {name: SimpleNamespace(**answer) for name in ("fedavg", "fedavg_known")}
-    samples = pd.DataFrame({"cell": list(cells), "seconds": [4.0, 400.0]})
-    monkeypatch.setattr("rollcall.benchmark.search.answer.found", lambda answers: "best of 30")
-    tuning = SimpleNamespace(tuned=SimpleNamespace(best=cells), samples=samples, file="tuned.yaml")
-    tune._tell(tuning, "rollcall run")
-    words = capsys.readouterr().out.split()
-    assert [words.count(word) for word in ("local.lr=0.01866", "server.momentum=0.1234")] == [2, 2]
 
 
 def test_the_command_for_the_final_table_runs(tmp_path, store, capsys, monkeypatch):

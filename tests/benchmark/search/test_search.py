@@ -190,14 +190,6 @@ def test_a_search_keeps_the_answers_of_earlier_ones(store):
     assert list(Tuned.read(second.file).best) == ["fedpbc", "fedavg"]
 
 
-def test_an_answer_that_cannot_be_read_is_refused_before_the_search(store):
-    (store / "tiny").mkdir(parents=True)
-    (store / "tiny" / "tuned.yaml").write_text("best: {}")
-    with pytest.raises(SettingError, match=r"tuned\.yaml: experiment: is missing"):
-        tune(store)
-    assert not list(store.rglob("status.json"))
-
-
 def test_experiments_that_share_runs_have_their_own_answers(store, tmp_path):
     file = write(tmp_path, name="more", base=write(tmp_path), grid={"algorithm": ["fedavg"]})
     first, second = tune(store, Experiment.read(str(tmp_path / "tiny.yaml"))), tune(store, Experiment.read(file))
@@ -308,9 +300,3 @@ def test_further_metrics_and_groups_of_the_experiment_can_be_searched(metric, st
     history = RunFolder(next(store.rglob("status.json")).parent).history()
     assert tuning.best["all"]["score"] == history[metric].iloc[-1]
     assert "validation/auroc" not in history
-
-
-def test_metrics_that_the_search_does_not_read_are_left_out(store):
-    """No client owns the validation samples, so the statistic over clients would be refused."""
-    experiment = digits(evaluation={"metrics": ["worst_10_accuracy"]})
-    assert rollcall.tune(experiment, {"local.lr": [0.1]}, store=store, **QUIET).best["all"]["score"] > 0
