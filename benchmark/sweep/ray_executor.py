@@ -127,11 +127,11 @@ def rollcall_trial(config: dict[str, Any], shared: dict[str, Any]) -> None:
     os.environ["TUNE_FUNCTION_THREAD_TIMEOUT_S"] = "600"
     if not Path(os.environ.get("ROLLCALL_DATA", "")).is_absolute():  # else this machine has a place of its own
         os.environ["ROLLCALL_DATA"] = shared["data"]
-    stop = Path(shared["stop"])
-    if stop.exists():
-        tune.report({"state": "waiting", "error": ""})
-        return
     plan: Plan = shared["plan"]
+    stop, nothing = Path(shared["stop"]), {**plan.score(config, [], 0), "state": "running", "error": ""}
+    if stop.exists():
+        tune.report(nothing)
+        return
     with TemporaryDirectory(prefix="rollcall-") as scratch:
         # What travels with a trial: how far it has reported, and its run folders between machines with own disks.
         (carried := Path(scratch, "carried")).mkdir()
@@ -147,11 +147,10 @@ def rollcall_trial(config: dict[str, Any], shared: dict[str, Any]) -> None:
             read = (read_trial(unpack(spec, Path(scratch))) for spec in work.specs)  # nor their data files
             trials = list({trial.name: trial for trial in read}.values())
         except Exception as error:  # not the death of a process, so it is not retried
-            failed = {"state": "failed", "error": f"{type(error).__name__}: {error}"}
-            tune.report({**plan.score(config, [], 0), **failed})
+            tune.report(nothing | {"state": "failed", "error": f"{type(error).__name__}: {error}"})
             return
         folders = [RunFolder(Path(shared["home"] or carried, name)) for name in work.folders]
-        reports = Reports(folders[0], stop, shared["pause"], None if shared["home"] else carried)
+        reports = Reports(folders[0], nothing, stop, shared["pause"], None if shared["home"] else carried)
         for rounds in work.milestones:
             error = ""
             for trial, folder in zip(trials, folders, strict=True):
@@ -168,6 +167,7 @@ def rollcall_trial(config: dict[str, Any], shared: dict[str, Any]) -> None:
                 keep = len(work.milestones) > 1 or not shared["home"]
                 # A failure is a result, too, so that Tune writes no error files.
                 row = {**plan.score(config, folders, rounds), "state": folder.state, "error": error}
+                reports.last = row
                 tune.report(row, checkpoint=Checkpoint.from_directory(carried) if keep else None)
             if folder.finished < rounds:
                 return
@@ -179,6 +179,7 @@ class Reports(Callback):
 
     Attributes:
         run: its folder.
+        last: the last row that was reported, with which a checkpoint is. Tune's objects need the metric in each row.
         stop: a file that the driver makes to stop all trials.
         pause: the least seconds between two reports.
         disk: what is a checkpoint of Tune, if the run folder is on the machine's own disk; else None.
@@ -186,13 +187,13 @@ class Reports(Callback):
     """
 
     run: RunFolder
+    last: dict[str, Any] = field(default_factory=dict)
     stop: Path | None = None
     pause: float = 0.0
     disk: Path | None = None
     asked: bool = False
     ended: bool = False
     rows: list[dict[str, Any]] = field(default_factory=list)
-    last: dict[str, Any] = field(default_factory=dict)
     saved: int = 0
     looked: float = -math.inf
 
@@ -214,7 +215,7 @@ class Reports(Callback):
             before, self.saved = self.saved, file.stat().st_mtime_ns
             if self.saved != before:
                 checkpoint = Checkpoint.from_directory(self.disk)
-                self.rows = self.rows or [self.last or {"state": "running", "error": ""}]
+                self.rows = self.rows or [self.last]
         for row in self.rows[-1:] if self.pause else self.rows:
             try:
                 tune.report(row, checkpoint=checkpoint)

@@ -123,9 +123,7 @@ def run_jobs(jobs: Sequence["Job"], execution: Execution, table: Callable[[], st
         return Sweep(jobs, ())
     view = View(jobs, execution.console)
     with mirrored(jobs[0].experiment, execution, table), view.progress, repeating(view.look, 1.0):
-        if not todo:
-            failed = {}
-        elif execution.executor == "ray":
+        if todo and execution.executor == "ray":
             from rollcall.benchmark.sweep.ray_executor import Plan, run_plan
 
             grid, failed, _ = run_plan(Plan(todo), todo[0].folder.path.parent, execution)

@@ -1,13 +1,16 @@
 """Rollcall for who knows Ray Tune: its objects, its results, GPUs, and a Tuner of the user's own. One Ray for all."""
 
 import json
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
 from command import TINY
+from rich.console import Console
 
 import rollcall
 from rollcall.benchmark.config.experiment import Experiment
+from rollcall.benchmark.federation.interruption import Interrupted
 from rollcall.benchmark.federation.run_folder import RunFolder
 from rollcall.benchmark.sweep import ray_start  # noqa: F401  before Ray is imported: it sets what Ray reads then
 from rollcall.ray import trainable
@@ -98,6 +101,25 @@ def test_four_trials_share_a_gpu_and_two_gpus_are_used(declared, tmp_path):
     assert sorted(file.read_text() for file in (tmp_path / "seen").iterdir()) == ["0"] * 4 + ["1"]
 
 
+@pytest.mark.parametrize(("retries", "state"), [(0, "absent"), (1, "finished")])
+def test_a_kill_for_memory_is_a_process_that_died(retries, state, declared, tmp_path, monkeypatch, capsys):
+    fit, fits = tune.Tuner.fit, []
+
+    def killed(tuner):  # as Tune does after Ray's memory monitor has killed a process
+        fits.append(tuner)
+        if len(fits) == 1:
+            raise RuntimeError("Caught unexpected exception") from ray.exceptions.OutOfMemoryError("memory")
+        return fit(tuner)
+
+    monkeypatch.setattr(tune.Tuner, "fit", killed)
+    only, how = {"algorithm": ["fedavg"], "seed": ["0"]}, {"store": tmp_path, "mlflow": False, "console": Console()}
+    result = rollcall.run(tiny(), only=only, executor="ray", retries=retries, **how)
+    assert (result.frame["state"].tolist(), len(fits)) == ([state], retries + 1)
+    assert result.stopped == (retries == 0)
+    said = ["Rerun the command to resume", "It starts again; trials resume (retry 1 of 1)"][retries]
+    assert f"Ray killed a process, for memory had run out. {said}\n" in capsys.readouterr().out
+
+
 @pytest.mark.parametrize("scheduler", ["hyperband", "median"])
 def test_schedulers_of_tune_stop_samples(scheduler, declared, tmp_path):
     space = {"local.lr": tune.choice([0.001, 0.002, 0.1, 0.2])}
@@ -109,6 +131,17 @@ def test_schedulers_of_tune_stop_samples(scheduler, declared, tmp_path):
     alone = rollcall.simulate(next(tmp_path.rglob("trial.yaml"))).history  # segments change nothing
     folder = RunFolder(next(tmp_path.rglob("trial.yaml")).parent)
     assert folder.history()["train/distance"].tolist() == alone["train/distance"].tolist()[: len(folder.history())]
+
+
+def test_a_search_that_is_asked_to_stop_resumes(declared, tmp_path, monkeypatch):
+    """Five samples run then, and three wait. These report, too, and Tune wants its metric in every report."""
+    requests = nullcontext(lambda: any(tmp_path.rglob("status.json")))
+    monkeypatch.setattr("rollcall.benchmark.sweep.ray_executor.stop_requests", lambda: requests)
+    options = {"metric": "train/distance", "samples": 8, "rounds": 300, "store": tmp_path, "mlflow": False}
+    experiment, space = tiny(grid={"algorithm": ["fedavg"]}), {"local.lr": "uniform(0.01,0.1)"}
+    with pytest.raises(Interrupted):
+        rollcall.tune(experiment, space, executor="ray", **options)
+    assert rollcall.tune(experiment, space, executor="inline", **options).best["fedavg"]["samples"] == 8
 
 
 def test_a_searcher_of_tune_and_a_scheduler_that_changes_settings(declared, tmp_path):
