@@ -117,8 +117,8 @@ def tune(
     if not isinstance(experiment, Experiment):
         experiment = Experiment.read(str(experiment))
     stops: Any = None if scheduler is None or isinstance(scheduler, str) else scheduler
-    given = {"space": space, "samples": samples, "rounds": rounds, "seeds": seeds, "per": per, "metric": metric}
-    given["scheduler"] = None if stops else scheduler
+    given: dict[str, Any] = {"space": space, "samples": samples, "rounds": rounds, "seeds": seeds, "per": per}
+    given |= {"metric": metric, "scheduler": None if stops else scheduler}
     written = experiment.search.model_dump() if experiment.search else {}
     written |= {key: value for key, value in given.items() if value is not None}
     if not written.get("space"):

@@ -168,7 +168,7 @@ class Mirror:
         points = [
             Metric(names[str(name)], value, end, int(t))
             for name, curve in curves.items()
-            for t, value in curve.dropna().items()
+            for t, value in zip(curves.index[curve.notna()], curve.dropna(), strict=True)
         ]
         with self.lock:
             for old in runs_of(client, self.id, f"tags.`rollcall.trial` = '{status['digest']}'"):
@@ -182,7 +182,11 @@ class Mirror:
                 if (folder.path / file).exists():
                     client.log_artifact(run, str(folder.path / file))
             if of_clients:
-                client.log_dict(run, history[of_clients].reset_index().to_dict("list"), CLIENTS)
+                client.log_dict(
+                    run,
+                    {"round": history.index.tolist(), **{name: history[name].tolist() for name in of_clients}},
+                    CLIENTS,
+                )
             # MLflow has no state for divergence; the tag `rollcall.state` says it.
             states = {"finished": "FINISHED", "interrupted": "KILLED"}
             client.set_terminated(run, states.get(folder.state_now, "FAILED"), end)

@@ -146,8 +146,8 @@ def rollcall_trial(config: dict[str, Any], shared: dict[str, Any]) -> None:
             work = plan.work(config)
             read = (read_trial(unpack(spec, Path(scratch))) for spec in work.specs)  # nor their data files
             trials = list({trial.name: trial for trial in read}.values())
-        except Exception as error:  # not the death of a process, so it is not retried
-            tune.report(nothing | {"state": "failed", "error": f"{type(error).__name__}: {error}"})
+        except Exception as wrong:  # not the death of a process, so it is not retried
+            tune.report(nothing | {"state": "failed", "error": f"{type(wrong).__name__}: {wrong}"})
             return
         folders = [RunFolder(Path(shared["home"] or carried, name)) for name in work.folders]
         reports = Reports(folders[0], nothing, stop, shared["pause"], None if shared["home"] else carried)

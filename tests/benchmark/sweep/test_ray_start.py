@@ -12,16 +12,20 @@ from rollcall.benchmark.sweep import ray_start
 def ray(monkeypatch):
     """What `ray_start` calls of Ray."""
     ray_start.end()  # the Ray that an earlier test of this process may have left
-    fake = SimpleNamespace(calls=[], error=None)
+    fake = SimpleNamespace(calls=[], error=None, up=False, is_initialized=lambda: fake.up)
 
     def init(**options):
         fake.calls.append(options["address"])
         if fake.error is not None:
             raise fake.error
+        fake.up = True
         return SimpleNamespace(address_info={"raylet_socket_name": ""})
 
-    up = lambda: bool(fake.calls) and fake.calls[-1] != "shutdown" and fake.error is None  # noqa: E731
-    fake.init, fake.shutdown, fake.is_initialized = init, lambda: fake.calls.append("shutdown"), up
+    def shutdown():
+        fake.calls.append("shutdown")
+        fake.up = False
+
+    fake.init, fake.shutdown = init, shutdown
     monkeypatch.setattr(ray_start, "ray", fake)
     yield fake
     ray_start.end()
