@@ -102,7 +102,7 @@ def test_a_node_dies_and_its_trial_goes_on_elsewhere(nodes, tmp_path):
         ):
             time.sleep(0.1)
         settings.extend((status.parent / "trial.yaml").exists() for status in statuses)
-        seen.extend(len({path.parent for path in disk.glob("rollcall-*/*/*.ckpt")}) for disk in disks)
+        seen.extend(len({path.parent for path in disk.glob("rollcall-*/carried/*/*.ckpt")}) for disk in disks)
         cluster.remove_node(second, allow_graceful=False)
 
     lines = []
