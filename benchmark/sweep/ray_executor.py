@@ -281,7 +281,7 @@ class _Attempt(tune.Callback, tune.Stopper):
                     storage_path=execution.storage
                     or (str(execution.store.resolve() / "ray_results") if kept else folder),
                     verbose=execution.verbose,
-                    progress_reporter=tune.CLIReporter(parameter_columns=list(space)),
+                    progress_reporter=tune.CLIReporter(parameter_columns=list(space), print_intermediate_tables=True),
                     callbacks=[self, *execution.callbacks],
                     failure_config=tune.FailureConfig(max_failures=execution.retries),
                     checkpoint_config=tune.CheckpointConfig(num_to_keep=1),
