@@ -74,6 +74,13 @@ class Task(LightningModule, ABC):
         """
         return batch
 
+    def prepare(self, batch: Samples) -> Samples:
+        """What `loss` first makes of samples whatever the model, for many minibatches at once.
+
+        `loss` also takes samples that are not prepared.
+        """
+        return batch
+
     def training_step(self, batch: Samples, batch_idx: int) -> Tensor:
         n = len(batch[0])
         steps = torch.full((n,), self.global_step, device=batch[0].device)

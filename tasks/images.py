@@ -63,6 +63,10 @@ class Classification(Classifier):
             images = self.normalised(images)
         return self.augmentation(images, keys), labels
 
+    def prepare(self, batch: Samples) -> Samples:
+        images, labels = batch
+        return self.normalised(images), labels
+
 
 def classification(
     load: Callable[[], Images],

@@ -66,6 +66,7 @@ class Feed:
                 keys[:, 0], keys[:, 1] = client, np.repeat(some, lengths)
                 keys[:, 2] = np.concatenate([np.arange(length) for length in lengths])
                 columns = self.task.augment(columns, to_device(keys, device))
+            columns = self.task.prepare(columns)
             yield from zip(*(torch.split(column, lengths) for column in columns), strict=True)
 
     def stacked(self, ids: list[int], first_steps: list[int], steps: int) -> "Stacked":
@@ -84,6 +85,7 @@ class Feed:
             keys[..., 1] = (np.arange(K)[:, None] + np.array(first_steps))[:, :, None]
             keys[..., 2] = np.arange(b)
             columns = self.task.augment(columns, to_device(keys.reshape(-1, 3), device))
+        columns = self.task.prepare(columns)
         weights = None
         if ragged:
             length, dtype = sent[:, :, b:], next(self.task.parameters()).dtype

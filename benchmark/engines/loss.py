@@ -9,7 +9,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 from torch.autograd.graph import saved_tensors_hooks
-from torch.func import functional_call, grad, vmap
+from torch.func import functional_call, vjp, vmap
 from torch.nn import functional
 from torch.overrides import TorchFunctionMode
 
@@ -54,28 +54,37 @@ class PerClientGradients:
         n, b = len(self.names), len(self.buffer_names)
         parameters = dict(zip(self.names, tensors[:n], strict=True))
         if weighted:
-            gradients, values = vmap(grad(self._weighted_loss, has_aux=True))(parameters, tensors[n:-1], tensors[-1])
+            gradients, values = vmap(self._of_weighted_samples)(parameters, tensors[n:-1], tensors[-1])
             return [*gradients.values(), values] if losses else [*gradients.values()]
         buffers = dict(zip(self.buffer_names, tensors[n : n + b], strict=True))
         batches = tensors[n + b :]
-        gradients, (values, buffers) = vmap(grad(self._batch_loss, has_aux=True))(parameters, buffers, batches)
+        gradients, values, buffers = vmap(self._of_batch)(parameters, buffers, batches)
         return [*gradients.values(), *([values] if losses else []), *buffers.values()]
 
-    def _batch_loss(
+    def _of_batch(
         self, parameters: NamedTensors, buffers: NamedTensors, batch: Samples
-    ) -> tuple[Tensor, tuple[Tensor, NamedTensors]]:
-        buffers = {name: buffer.clone() for name, buffer in buffers.items()}  # the arguments must not change
-        loss = functional_call(self.loss, (parameters, buffers), (batch,))
-        return loss, (loss, buffers)
+    ) -> tuple[NamedTensors, Tensor, NamedTensors]:
+        def loss_at(parameters: NamedTensors) -> tuple[Tensor, NamedTensors]:
+            after = {name: buffer.clone() for name, buffer in buffers.items()}  # the arguments must not change
+            return functional_call(self.loss, (parameters, after), (batch,)), after
 
-    def _weighted_loss(
+        loss, pullback, after = vjp(loss_at, parameters, has_aux=True)
+        # Not torch.func.grad, nor ones_like: a recording would compute the loss of every step for its shape alone.
+        (gradients,) = pullback(torch.ones((), dtype=loss.dtype, device=loss.device))
+        return gradients, loss, after
+
+    def _of_weighted_samples(
         self, parameters: NamedTensors, batch: Samples, weights: Float[Tensor, "b"]
-    ) -> tuple[Tensor, Tensor]:
-        def sample_loss(sample: Samples) -> Tensor:
-            return functional_call(self.loss, parameters, (tuple(column[None] for column in sample),))
+    ) -> tuple[NamedTensors, Tensor]:
+        def losses_at(parameters: NamedTensors) -> Float[Tensor, "b"]:
+            def sample_loss(sample: Samples) -> Tensor:
+                return functional_call(self.loss, parameters, (tuple(column[None] for column in sample),))
 
-        loss = weights @ vmap(sample_loss)(batch)
-        return loss, loss
+            return vmap(sample_loss)(batch)
+
+        losses, pullback = vjp(losses_at, parameters)
+        (gradients,) = pullback(weights)
+        return gradients, weights @ losses
 
 
 def is_mean_of_samples(loss: Loss, parameter_names: list[str], samples: Samples) -> bool:
@@ -176,7 +185,7 @@ def cross_entropy(
         )
     labelled = target != ignore_index
     below = input - input.detach().amax(1, keepdim=True)  # exact for large logits, which torch.logsumexp is not
-    losses = below.exp().sum(1).log() - below.gather(1, torch.where(labelled, target, 0)[:, None])[:, 0]
+    losses = below.exp().sum(1).log() - below.gather(1, (target * labelled)[:, None]).squeeze(1)
     if reduction == "none":
         return losses * labelled
     # Weights rather than a mean: they depend on the data alone, so that they are not computed in every step.
@@ -184,5 +193,7 @@ def cross_entropy(
     if reduction == "sum":
         return (losses * weights).sum()
     number = weights.sum()
+    if len(input) > 1:  # the weight of one sample is 1, or 0
+        weights = weights / number.clamp(min=1)
     # As in torch, the mean of no labelled sample is NaN, and its gradient 0.
-    return (losses * (weights / number.clamp(min=1))).sum() + (number / number - 1)
+    return (losses * weights).sum() + (number / number - 1)

@@ -10,6 +10,7 @@ from typing import cast
 
 import torch
 from torch import Tensor
+from torch.fx import Node
 from torch.fx.experimental.proxy_tensor import make_fx
 
 CALLS_BEFORE_RECORDING = 30
@@ -77,12 +78,35 @@ def kind_of(tensors: Sequence[Tensor]) -> Hashable:
 
 
 def record(function: Kernels, tensors: Sequence[Tensor]) -> Kernels:
-    """The kernels that a function runs on these tensors, in order, without those whose results are not used."""
+    """The kernels that a function runs on these tensors, in order, without those whose results are not used.
+
+    Views and products without effect are left out, too: they take as long as small kernels.
+    """
     module = make_fx(lambda *inputs: function(*inputs))(*tensors)
+    for node in module.graph.nodes:
+        source = node
+        while is_view(source):
+            source = cast("Node", source.args[0])
+            if layout(source) == layout(node):
+                node.replace_all_uses_with(source)
     module.graph.eliminate_dead_code()
     module.recompile()
     # `forward` rather than the module: nn.Module.__call__ takes longer than small kernels.
     return cast("Kernels", module.forward)
+
+
+def is_view(node: Node) -> bool:
+    """Whether a node has the numbers of its first argument: a view of it, or a product with 1 that is no result."""
+    if node.target is torch.ops.aten.mul.Scalar:
+        return node.args[1] == 1 and all(user.op != "output" for user in node.users)
+    schema = getattr(node.target, "_schema", None)
+    return bool(schema and schema.returns[0].alias_info and not schema.is_mutable)
+
+
+def layout(node: Node) -> Hashable:
+    """The type, shape and strides of the result of a node."""
+    value = node.meta["val"]
+    return value.dtype, value.shape, value.stride(), value.storage_offset()
 
 
 def same_bits(one: Sequence[Tensor], other: Sequence[Tensor]) -> bool:

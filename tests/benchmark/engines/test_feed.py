@@ -3,9 +3,11 @@
 import numpy as np
 import pytest
 import torch
+from torch import nn
 
 from rollcall.benchmark.engines import Feed
 from rollcall.tasks import Minibatches, Task
+from rollcall.tasks.images import Classification
 
 
 class Plain(Task):
@@ -27,6 +29,21 @@ def test_only_a_task_that_augments_gets_keys():
         x, y = Feed(task, samples, minibatches).batch(1, 2)
         assert x.tolist() == [[9 + shift, 10 + shift, 11 + shift], [3 + shift, 4 + shift, 5 + shift]]
         assert y.tolist() == [3, 1]
+
+
+def test_a_task_prepares_samples_once_for_all_steps():
+    """Pixels become normalised images; the loss is the same, bit for bit."""
+    task = Classification(nn.Sequential(nn.Flatten(), nn.Linear(4, 2)), mean=(0.3,), std=(0.7,))
+    samples = torch.arange(24, dtype=torch.uint8).reshape(6, 1, 2, 2), torch.tensor([0, 1, 1, 0, 1, 0])
+    minibatches = Minibatches([np.array([0, 2, 4]), np.array([1, 3, 5])], 2, seed=0)
+    feed = Feed(task, samples, minibatches)
+    stacked = feed.stacked([0, 1], [3, 3], 2).samples[0]
+    for k, batch in enumerate(feed.batches(1, range(3, 5))):
+        rows = minibatches.rows(1, 3 + k)
+        pixels = tuple(column[rows] for column in samples)
+        assert torch.equal(batch[0], (pixels[0].float() / 255 - 0.3) / 0.7)
+        assert torch.equal(stacked[k, 1, : len(rows)], batch[0])
+        assert torch.equal(task.loss(batch), task.loss(pixels))
 
 
 class Named(Plain):
