@@ -118,8 +118,8 @@ UNEVEN_WEIGHTS += [("ca_fed", {"kappa2": 0.01}), ("ca_fed", {"kappa2": 0.03, "be
 
 @pytest.mark.parametrize(("name", "options"), UNEVEN_WEIGHTS, ids=str)
 def test_clients_of_different_weights_in_the_objective(name, options):
-    """Weights alpha from 0.001 to almost 1, for one, two, five and nine clients; K_i differ and a round is empty."""
-    for m in (1, 2, 5, 9):
+    """Weights alpha from 0.001 to almost 1, for one and five clients; K_i differ and a round is empty."""
+    for m in (1, 5):
         draw = np.random.default_rng(m)
         u, h = draw.normal(size=(m, 3)), draw.uniform(0.3, 2.0, m)
         K_i = np.ones(m, dtype=int) if name in ONE_STEP else draw.integers(1, 5, m)
@@ -131,12 +131,6 @@ def test_clients_of_different_weights_in_the_objective(name, options):
         pi, lam = draw.uniform(0.1, 0.95, m), draw.uniform(-0.5, 0.9, m)
         path, _ = rollout(name, u, h, mask, K=K_i, eta=lambda t: LR, p=p, pi=pi, lam=lam, alpha=alpha, **options)
         follow(path, name, options, u, h, mask, K_i, alpha, p, stationary=pi, correlation=lam)
-
-
-@pytest.mark.parametrize("name", ["fedavg", "fedsgd", "mifa", "focus", "fedstale", "mimic"])
-def test_server_rate(problem, name):
-    path, _ = expected(name, problem, eta_g=0.6)
-    check(run(problem, name, local=local(name), server={"optimizer": "sgd", "lr": 0.6}), path, problem)
 
 
 ADAPTIVE = {"beta_1": 0.5, "beta_2": 0.8, "tau": 0.02}

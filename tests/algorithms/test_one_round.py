@@ -6,7 +6,6 @@ import torch
 
 from rollcall import SettingError
 from rollcall.algorithms import (
-    ALGORITHMS,
     F3AST,
     CAFed,
     FedAvg,
@@ -144,16 +143,6 @@ def test_ca_fed_watches_before_it_trains():
 )
 def test_traffic(method, expected):
     assert method.traffic(method.init(X, 3), call([0, 2], **KNOWN)) == expected
-
-
-MOVES_IN_EMPTY_ROUNDS = {"mifa", "focus", "local_sgd", "fedstale"}
-
-
-@pytest.mark.parametrize("name", list(ALGORITHMS))
-def test_an_empty_round_has_no_step(name):
-    method = ALGORITHMS[name]()
-    update, _ = method.round(method.init(X, 3), X, call([], probability=vector(0.5, 0.5, 0.5), **KNOWN), Fixed())
-    assert (update is None) == (name not in MOVES_IN_EMPTY_ROUNDS)
 
 
 TRIAL = {
