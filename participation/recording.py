@@ -117,7 +117,11 @@ def load(path: str | Path) -> np.ndarray:
 
 def array(path: Path) -> np.ndarray:
     """The array of a .npy file, or the only one of a .npz file; ValueError for another content."""
+    if not path.is_file():
+        raise ValueError(f"{str(path)!r} is not allowed; there is no file {path.resolve()}")
     try:
+        if path.suffix not in (".npy", ".npz"):
+            raise ValueError
         content = np.load(path, allow_pickle=False)
         if path.suffix == ".npy":
             return content
@@ -126,7 +130,7 @@ def array(path: Path) -> np.ndarray:
             if len(names) == 1:
                 return arrays[names[0]]
     except (ValueError, OSError, EOFError, BadZipFile):
-        raise ValueError(f"{str(path)!r} is not allowed; must be a {path.suffix} file of numbers") from None
+        raise ValueError(f"{str(path)!r} is not allowed; must be a .npy or .npz file of numbers") from None
     raise ValueError(f"{str(path)!r} is not allowed; must hold one array, not {len(names)}")
 
 
@@ -161,8 +165,8 @@ def mask_of(
         for t, device in table.tolist():
             if t != DECLARED and device in place:
                 mask[t, place[device]] = True
-        first = int(table["round"][table["round"] != DECLARED].min())
-        return mask, [f"the first {first:,} rounds are not in the recording: nobody is active"] if first else []
+        opening = int(table["round"][table["round"] != DECLARED].min())
+        return mask, [f"the first {opening:,} rounds are not in the recording: nobody is active"] if opening else []
     if round_length is None or not 0 < round_length < np.inf:
         raise ValueError(f"round_length: {round_length} is not allowed with intervals; must be seconds above 0")
     start, end = (_universal(table[name], time_zone) for name in ("start", "end"))

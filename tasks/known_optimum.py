@@ -167,15 +167,32 @@ def ridge(
     return Ridge(ridge, torch.from_numpy(optimum)), data
 
 
-class Cauchy(KnownOptimum):
-    """Cauchy losses F_i(x) = log((x - u_i)^2 / 2 + 1) of a number x, [Sun]'s with one row. Client i's sample is u_i.
+class SunSynthetic(KnownOptimum):
+    """Robust regression f_i(x) = mean_j log((<A_ij, x> + b_ij)^2 / 2 + 1) over a client's rows j ([Sun] Fig. 2).
 
-    They are not convex, beta = 1 bounds |F_i''|, and D = 1/2 bounds the squared gradient of each. `least` is F(x*).
+    The plus sign is as printed in the paper, so a client's minimiser is near -theta_i. `least` is the mean of all f_i
+    at the best minimiser found, x*.
     """
 
-    def __init__(self, optimum: Float[Tensor, "1"], least: float) -> None:
+    def __init__(self, optimum: Float[Tensor, "d"], least: float) -> None:
         super().__init__(optimum)
         self.least = least
+
+    def loss(self, batch: Samples) -> Float[Tensor, ""]:
+        A, b = batch
+        return torch.log1p(0.5 * (A @ self.x + b).square()).mean()
+
+    def metrics(self, batch: Samples) -> dict[str, Tensor]:
+        """`loss`; `gap`, the loss minus its least value; and `distance`, ||x - x*||."""
+        loss = self.loss(batch)
+        return {"loss": loss, "gap": loss - self.least, "distance": self.distance()}
+
+
+class Cauchy(SunSynthetic):
+    """Cauchy losses F_i(x) = log((x - u_i)^2 / 2 + 1) of a number x, [Sun]'s with one row. Client i's sample is u_i.
+
+    They are not convex, beta = 1 bounds |F_i''|, and D = 1/2 bounds the squared gradient of each.
+    """
 
     def loss(self, batch: Samples) -> Float[Tensor, ""]:
         (u,) = batch
@@ -183,9 +200,9 @@ class Cauchy(KnownOptimum):
 
     def metrics(self, batch: Samples) -> dict[str, Tensor]:
         """`loss`; `gap`, the loss minus its least value; `distance`, |x - x*|; and `gradient`, F'(x)^2."""
-        r, loss = self.x - batch[0], self.loss(batch)
+        r = self.x - batch[0]
         slope = (r / (1 + 0.5 * r.square())).mean()
-        return {"loss": loss, "gap": loss - self.least, "distance": self.distance(), "gradient": slope.square()}
+        return super().metrics(batch) | {"gradient": slope.square()}
 
 
 def cauchy(seed: int, *, targets: np.ndarray) -> tuple[Cauchy, ClientData]:
@@ -216,27 +233,6 @@ def _cauchy_minimum(u: Float[np.ndarray, "m"]) -> tuple[float, float]:
         r = x - u
         x -= (r / (1 + 0.5 * r**2)).sum() / ((1 - 0.5 * r**2) / (1 + 0.5 * r**2) ** 2).sum()
     return float(x), float(np.log1p(0.5 * (x - u) ** 2).mean())
-
-
-class SunSynthetic(KnownOptimum):
-    """Robust regression f_i(x) = mean_j log((<A_ij, x> + b_ij)^2 / 2 + 1) over a client's rows j ([Sun] Fig. 2).
-
-    The plus sign is as printed in the paper, so a client's minimiser is near -theta_i. `least` is the mean of all f_i
-    at the best minimiser found, x*.
-    """
-
-    def __init__(self, optimum: Float[Tensor, "d"], least: float) -> None:
-        super().__init__(optimum)
-        self.least = least
-
-    def loss(self, batch: Samples) -> Float[Tensor, ""]:
-        A, b = batch
-        return torch.log1p(0.5 * (A @ self.x + b).square()).mean()
-
-    def metrics(self, batch: Samples) -> dict[str, Tensor]:
-        """`loss`; `gap`, the loss minus its least value; and `distance`, ||x - x*||."""
-        loss = self.loss(batch)
-        return {"loss": loss, "gap": loss - self.least, "distance": self.distance()}
 
 
 def sun_synthetic(

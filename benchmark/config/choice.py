@@ -496,15 +496,15 @@ def read_option(kind: str, members: tuple[Any, ...], value: Any) -> Any:
     if (value is None and NoneType in members) or (isinstance(value, int) and int in members):
         return value
     try:
-        if isinstance(value, str) and str in members:
+        if isinstance(value, str | Path):
             from rollcall.participation import recording
 
-            if Path(value).is_file():
+            if str in members and Path(value).is_file():
                 return recording.load(value)
-            if recording.named(value):  # its file is read when a trial is built
+            if str in members and recording.named(value):  # its file is read when a trial is built
                 return value
-        if isinstance(value, str | Path) and np.ndarray in members and Path(value).suffix in DATA_FILES:
-            return _array_of_file(Path(value))
+            if np.ndarray in members and Path(value).suffix in DATA_FILES:
+                return recording.array(Path(value))
     except ValueError as error:
         raise CompleteError(str(error)) from None
     if np.ndarray not in members:
@@ -517,17 +517,6 @@ def read_option(kind: str, members: tuple[Any, ...], value: Any) -> Any:
     if numbers.dtype.kind not in "biuf" and not names:
         raise ValueError("must be numbers, or the path of a .npy or .npz file")
     return numbers
-
-
-def _array_of_file(file: Path) -> np.ndarray:
-    """The array of a .npy file, or the only one of a .npz file."""
-    if not file.is_file():
-        raise ValueError(f"{str(file)!r} is not allowed; there is no file {file.resolve()}")
-    if file.suffix not in (".npy", ".npz"):
-        raise ValueError(f"{str(file)!r} is not allowed; must be a .npy or .npz file of numbers")
-    from rollcall.participation import recording
-
-    return recording.array(file)
 
 
 def _checked_call(kind: str, factory: Callable[..., Any], *supplied: Any, **options: Any) -> Any:

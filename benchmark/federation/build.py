@@ -1,5 +1,6 @@
 """From a trial's settings to its `Federation`: load the data, make the parts, check that they fit together."""
 
+import hashlib
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -14,7 +15,7 @@ from rollcall.benchmark.config.choice import Choice
 from rollcall.benchmark.config.clock import Clock
 from rollcall.benchmark.config.errors import SettingError, SourceError, at
 from rollcall.benchmark.config.optimization import Local, Server
-from rollcall.benchmark.config.source import SUITE, definition, fingerprint
+from rollcall.benchmark.config.source import SUITE, definition
 from rollcall.benchmark.config.trial import Trial
 from rollcall.benchmark.engines import LocalTraining
 from rollcall.benchmark.federation.checked import check_init, check_task, check_training, located
@@ -109,7 +110,14 @@ def content_of(trial: Trial, data: ClientData) -> str:
     parts = (trial.task, *trial.task.options.values())
     if not any(isinstance(one, Choice) and one.kind in ("task", "partition") and one.source for one in parts):
         return ""
-    return fingerprint([data.splits, data.parts, data.owners, data.classes, data.histogram, data.names])[:16]
+    columns = [column for split in data.splits for column in data.splits[split]]
+    arrays = [np.concatenate(data.parts), data.parts.sizes, data.classes, data.histogram, *data.owners.values()]
+    content = hashlib.sha256(repr([*data.splits, *data.owners, data.names]).encode())
+    for array in (*columns, *(array for array in arrays if array is not None)):
+        tensor = torch.as_tensor(array).detach().cpu().contiguous()
+        content.update(f"{tensor.dtype} {tuple(tensor.shape)}".encode())
+        content.update(tensor.flatten().view(torch.uint8).numpy())  # without a copy: data may be large
+    return content.hexdigest()[:16]
 
 
 def objective(trial: Trial, data: ClientData) -> Float[np.ndarray, "m"]:

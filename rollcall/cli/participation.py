@@ -1,7 +1,7 @@
 """`rollcall participation`: the participation model of a YAML file or of an experiment, without any learning."""
 
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -61,13 +61,13 @@ def participation(
     from rollcall.participation.fits import compare
     from rollcall.participation.summary import probabilities, summarise
 
-    notes: list[str] = []
-    model, panel = load(spec, parse_all("only", only or []), notes.append)
+    model, panel = load(spec, parse_all("only", only or []))
     trace = model if isinstance(model, Trace) and len(model.mask) > 1 else None
     rounds = rounds or (len(trace.mask) if trace else 2000)
     mask = recording.record(model, rounds)
     summary = summarise(model, mask)
     fits = compare(trace) if trace else {}
+    notes = model.notes if isinstance(model, Trace) else []
     if as_json:
         print(strict_json(asdict(summary) | ({"notes": notes, "fits": fits} if trace else {})))
     else:
@@ -89,9 +89,7 @@ def participation(
         print(f"{counted(rounds, 'round')}: {record}", file=sys.stderr)
 
 
-def load(
-    spec: str, only: Mapping[str, list[Any]] | None = None, note: Callable[[str], None] = lambda line: None
-) -> "tuple[Participation, str]":
+def load(spec: str, only: Mapping[str, list[Any]] | None = None) -> "tuple[Participation, str]":
     """The model of a YAML file or of an experiment: `fedpbc/table1:markov`, or `quickstart`, which has only one.
 
     The second `bernoulli` of an axis is called `bernoulli#2`. Of the models with one label, the first counts. If panels
@@ -100,7 +98,6 @@ def load(
     Args:
         spec: the file, EXPERIMENT:MODEL, or the file or name of a recording, which has all its devices as clients.
         only: labels to keep by axis of the experiment, such as the panel.
-        note: is told what was assumed about a recording, and what was left out of it.
 
     Returns:
         the model; and its panel, empty if there is but one.
@@ -108,13 +105,13 @@ def load(
     Raises:
         SettingError: the model does not exist, one of its options is not allowed, or its data set is not here.
     """
-    from rollcall.participation import Population, Trace, recording
+    from rollcall.participation import Population, recording
     from rollcall.participation.probabilities import class_shares
 
     if spec.endswith(DATA_FILES) or recording.named(spec):
         if only:
             raise SettingError("--only is not allowed with a recording; it has no panels")
-        return _recorded(spec, note), ""
+        return _recorded(spec), ""
     content: Any = load_yaml(Path(spec)) if Path(spec).is_file() else None
     if isinstance(content, dict) and not content.keys() & {"trial", "base", "panels"}:
         if only:
@@ -122,10 +119,7 @@ def load(
         file = validated(RollCall, content)
         nu = class_shares(file.seed, file.clients, file.classes.count, file.classes.alpha)
         with at("participation"):
-            model = file.participation.build(Population(file.clients, file.seed, nu))
-        for line in model.notes if isinstance(model, Trace) else ():
-            note(line)
-        return model, ""
+            return file.participation.build(Population(file.clients, file.seed, nu)), ""
     name, _, wanted = spec.partition(":")
     experiment = Experiment.read(name).only(only or {})
     models = _models(experiment)
@@ -146,24 +140,21 @@ def load(
     raise SettingError(f"no data set of {spec} is here; to download one: rollcall data fetch {absent[0]}")
 
 
-def _recorded(spec: str, note: Callable[[str], None]) -> "Participation":
+def _recorded(spec: str) -> "Participation":
     """A recording as it is, with the clients and the length of a round that its file does not tell."""
     from rollcall.participation import Population, Trace, recording
 
     try:
         mask = recording.load(spec)
-        clients, length, options = mask.shape[-1], None, {}
-        if mask.dtype.names:
-            devices = recording.devices(mask)
-            clients, options = len(devices), {"devices": devices.tolist()}
-            length = ROUND_LENGTH if mask.dtype.names == recording.INTERVALS else None
-            told = f"rounds of {length:g} s and " if length else ""
-            note(f"{told}{counted(clients, 'client')}, the devices that occur; a YAML file sets others")
-        trace = Trace(Population(clients), mask=mask, round_length=length, **options)
+        if not mask.dtype.names:
+            return Trace(Population(mask.shape[-1]), mask=mask)
+        devices = recording.devices(mask)
+        length = ROUND_LENGTH if mask.dtype.names == recording.INTERVALS else None
+        trace = Trace(Population(len(devices)), mask=mask, round_length=length, devices=devices)
     except ValueError as error:
         raise SettingError(str(error)) from None
-    for line in trace.notes:
-        note(line)
+    told = f"rounds of {length:g} s and " if length else ""
+    trace.notes.insert(0, f"{told}{counted(len(devices), 'client')}, the devices that occur; a YAML file sets others")
     return trace
 
 

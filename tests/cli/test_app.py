@@ -4,19 +4,15 @@ import json
 import subprocess
 import sys
 
-import numpy as np
 import pytest
 from command import TINY, rollcall, write
 from torchvision.datasets import MNIST
 from typer.main import get_command
 
 from rollcall import Trial
-from rollcall.benchmark.config.errors import SettingError
 from rollcall.benchmark.config.experiment import names
 from rollcall.benchmark.federation.interruption import Interrupted
 from rollcall.cli.app import app
-from rollcall.cli.options import draw
-from rollcall.leaderboard.figures import uplinks
 from rollcall.tasks import TASKS
 
 
@@ -168,13 +164,3 @@ def test_json_has_the_settings_and_null_for_what_was_not_measured(command, store
     assert entry["metrics"]["train/loss"] > 0
     assert (entry["settings"]["seed"], entry["settings"]["local"]["lr"]) == (3, 0.1)
     assert Trial.read(entry["settings"]).complete(lambda array: array.tolist()) == entry["settings"]
-
-
-def test_a_picture_is_written_into_a_new_folder(tmp_path, capsys):
-    figure = uplinks(np.ones((2, 2), dtype=bool), None)
-    draw("partition", figure, tmp_path / "new" / "a.PNG")
-    assert (tmp_path / "new" / "a.PNG").read_bytes().startswith(b"\x89PNG")
-    assert capsys.readouterr().err == f"partition: {tmp_path}/new/a.PNG\n"
-    with pytest.raises(SettingError, match=r"^plot: '.*a.docx' is not allowed; must end in .svg, .pdf, .png"):
-        draw("partition", figure, tmp_path / "other" / "a.docx")
-    assert not (tmp_path / "other").exists()

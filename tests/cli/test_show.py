@@ -31,16 +31,6 @@ def test_list(store, tmp_path, capsys, monkeypatch):
     ]  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    "arguments", [("show", "fedpbc/table1"), ("show", "ca_fed/fig1"), ("list",), ("list", "algorithm")]
-)
-def test_no_word_is_broken_at_80_columns(arguments, store, capsys, monkeypatch):
-    narrow = rollcall(capsys, *arguments)[1]
-    monkeypatch.setenv("COLUMNS", "500")
-    assert {*narrow.split()} <= {*rollcall(capsys, *arguments)[1].split()}
-    assert all(len(line) <= 80 for line in narrow.splitlines() if str(store) not in line)
-
-
 def test_show_says_what_an_experiment_is(store, tmp_path, capsys):
     targets = [[float(i)] for i in range(30)]
     claim = {"tag": "ours", "of": {"algorithm": "fedpbc"}, "minus": {"algorithm": "fedavg"}}

@@ -16,7 +16,7 @@ from rollcall.participation import MODELS, Population
 from rollcall.participation.base import members
 from rollcall.participation.independent import successive
 from rollcall.participation.minimum_separation import product
-from rollcall.participation.probabilities import class_coupled, coupling
+from rollcall.participation.probabilities import class_coupled
 from rollcall.participation.recording import record
 from rollcall.participation.streams import stream
 from rollcall.participation.variations import sine, staircase
@@ -331,15 +331,6 @@ def test_markov_varying_restarted_is_bernoulli():
     options = {"probability": np.linspace(0, 1, 9), "variation": sine}
     restarted = record(MODELS["markov_varying"](Population(9, 4), restart_each_round=True, **options), 100)
     assert (restarted == record(MODELS["bernoulli"](Population(9, 4), **options), 100)).all()
-
-
-def test_a_drawn_lambda_does_not_depend_on_the_classes():
-    population = Population(200, 3, classes=np.eye(200), histogram=np.eye(200, dtype=int))
-    p = partial(coupling, strength=0.5, sigma0=0.5)
-    model = MODELS["markov_pi_lambda"](population, probability=p, nu=0.3)
-    drawn = model.correlation != 0.3
-    assert drawn.sum() == 100
-    assert abs(np.corrcoef(model.stationary[drawn], model.correlation[drawn])[0, 1]) < 4 / np.sqrt(100)
 
 
 def test_population_of_ca_fed():

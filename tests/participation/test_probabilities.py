@@ -75,15 +75,6 @@ def test_probabilities_are_checked(probability, complaint):
         Bernoulli(Population(3), probability=probability)
 
 
-@pytest.mark.parametrize(
-    ("options", "complaint"),
-    [({"sigma0": -1.0}, "sigma0: -1 is not allowed; must be at least 0"), ({}, "must have classes")],
-)
-def test_class_coupled_refuses(options, complaint):
-    with pytest.raises(ValueError, match=complaint):
-        class_coupled(population() if options else Population(3), **options)
-
-
 def test_sources():
     five = Population(5, 1)
     assert resolve(0.3, five).tolist() == constant(five, p=0.3).tolist() == [0.3] * 5

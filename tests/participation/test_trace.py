@@ -44,16 +44,12 @@ def test_a_trace_replays_its_mask_and_wraps():
     ("options", "complaint"),
     [
         ({"mask": np.ones((4, 2))}, r"mask: shape \(4, 2\).*\[rounds, 3\]"),
-        ({"mask": np.ones((0, 3))}, "mask: shape"),
         ({"mask": np.full((4, 3), 0.5)}, "mask: values other than 0 and 1"),
         ({"mask": np.ones((4, 3)), "round_length": 1.0}, "round_length: 1 is not allowed with a mask"),
-        ({"mask": np.ones((4, 3)), "time_zone": "CET"}, "time_zone: 'CET' is not allowed with a mask"),
         ({"mask": np.ones((4, 2)), "shuffle": True}, "devices: 2 recorded devices are not allowed; must be at least 3"),
         ({"mask": np.ones((4, 3)), "devices": [0, 4, 1]}, "devices: '4' is not allowed; must be recorded .*: 0, 1, 2"),
         ({"mask": np.ones((4, 3)), "probability": np.ones(2)}, r"probability: shape \(2,\).*\[3\] or \[4, 3\]"),
-        ({"mask": np.ones((4, 3)), "probability": np.array([1, 1, 1.5])}, r"probability: 1.5 .*\[0, 1\]"),
         ({"mask": np.ones((4, 3)), "probability": np.array([1, 0, 1.0])}, r"probability: 0 \(client 1\)"),
-        ({"mask": np.ones((4, 3)), "correlation": np.array([0, 0, -1.5])}, r"correlation: -1.5 .*\[-1, 1\]"),
     ],
 )
 def test_a_trace_that_does_not_fit_is_refused(options, complaint):
@@ -107,7 +103,6 @@ OCTOBER = "0,2020-10-25 02:00,2020-10-25 04:00"  # in Berlin 02:00 is 00:00 UTC,
         ("a,0,600\noff,600,6000\na,6000,6600\nb,0,1", {"unknown": "off"}, [[0, 1], [0]], [ORDER.format("a"), "9 of 11 rounds are gaps of the logger: left out"]),
         ("0,0,600\n0,6000000,6000600", {}, [[0, 10000]], ["9,999 of 10,001 rounds in a row have no client: if the logger was off, write a device for this time and name it as `unknown`"]),
         ("0,1580428800000,1580430000000", {}, [[0, 1]], []),  # 2020-01-31 00:00 UTC in ms
-        ("0,1580428800000000,1580430000000000", {}, [[0, 1]], []),
         ("0,1580428800000000000,1580430000000000000", {}, [[0, 1]], []),
         ("0,1580430600,1580431200", {}, [[3]], []),
         ("0,1580430600,1580431200", {"time_zone": "Asia/Shanghai"}, [[51]], []),
@@ -194,17 +189,14 @@ def test_times_of_any_unit_in_parquet(kind, tmp_path):
     ("text", "complaint"),
     [
         ("round,client\n0,1\n\n2,1\n", "round '' .line 3 "),
-        ("round,client\n0,1\n-1,1\n", "round '-1' .line 3 "),
         ("round,client\n0,0\n0,3\n", r"2 recorded devices \(0, 3\) are not allowed; must be 3 for 3 clients"),
         ("client,start,end\n0,1,2\n,5,6\n", "client '' .line 3 .*must be a name"),
         ("client,start,end\n0,1,2\n0,5,4\n", "end '4' .line 3 .*not before it"),
-        ("client,start,end\n0,1,inf\n", "end 'inf' .line 2 "),
         ("client,start,end\n0,1580428800,1580430000000\n", "end '1580430000000' .line 2 "),
         ("client,start,end\n0,31.01.2020,01.02.2020\n", "start '31.01.2020' .line 2 .*a date such as 2020-01-31"),
         ("client,start,end\n0,2020-01-31 10:00Z,2020-01-31 11:00\n", "end '2020-01-31 11:00' .line 2 .* as its start"),
         ("client,start,end\na,2020-01-01,9999-12-31\n", "end '9999-12-31' .line 2 "),
         ("client,start,end\n0,0,2\n1,0,2\n2,0,2\n", "round_length: None"),
-        ("who,when\n0,3\n", "columns who,when"),
         ("round,client\n", "without any round"),
     ],
 )
@@ -224,7 +216,9 @@ def test_nobody_in_any_round_and_other_refusals(tmp_path, replayed, monkeypatch)
     with pytest.raises(ValueError, match="round_length: 3000000 rounds of 1000 clients are not allowed"):
         replayed("client,start,end\n0,0,3000000\n", 1000, round_length=1)
     (tmp_path / "mask.npz").write_text("hello")
-    with pytest.raises(ValueError, match=f"^'{tmp_path}/mask.npz' is not allowed; must be a .npz file of numbers$"):
+    with pytest.raises(
+        ValueError, match=f"^'{tmp_path}/mask.npz' is not allowed; must be a .npy or .npz file of numbers$"
+    ):
         load(tmp_path / "mask.npz")
     monkeypatch.setenv("ROLLCALL_DATA", str(tmp_path))
     file = tmp_path / "traces" / "phones.csv"

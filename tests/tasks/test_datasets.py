@@ -2,7 +2,6 @@
 
 import shutil
 from pathlib import Path
-from threading import Thread
 
 import numpy as np
 import pytest
@@ -93,16 +92,6 @@ def test_mnist_is_normalised_by_its_own_moments():
     assert SOURCES["mnist"].std == (round(pixels.std().item(), 4),)
 
 
-def test_a_second_process_waits(publisher):
-    publisher.svhn()
-    threads = [Thread(target=fetch, args=(SOURCES["svhn"], root())) for _ in range(3)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert sorted(publisher.server.asked) == ["test_32x32.mat", "train_32x32.mat"]
-
-
 def test_a_failed_download_says_why_and_is_repeated(publisher):
     publisher.cifar100()
     archive = publisher.server.folder / "cifar-100-python.tar.gz"
@@ -112,15 +101,6 @@ def test_a_failed_download_says_why_and_is_repeated(publisher):
         fetch(SOURCES["cifar100"], root())
     archive.write_bytes(content)
     assert fetch(SOURCES["cifar100"], root())
-
-
-def test_unpacking_that_was_interrupted_is_repeated_from_the_archive(publisher):
-    publisher.cinic10()
-    fetch(SOURCES["cinic10"], root())
-    shutil.rmtree(root() / "CINIC-10" / "test")
-    assert len(SOURCES["cinic10"].missing(root())) == 10
-    fetch(SOURCES["cinic10"], root())
-    assert publisher.server.asked == ["CINIC-10.tar.gz"]
 
 
 def test_the_order_is_that_of_torchvision_and_grey_images_have_three_channels(publisher):

@@ -43,17 +43,6 @@ def test_inputs_are_scaled_then_normalised_by_channel():
     assert task.normalised(pixels).flatten().tolist() == [-1.0, 0.375]
 
 
-def test_metrics_are_of_each_sample():
-    task = Classification(nn.Flatten(), mean=(0.0,), std=(1 / 255,))
-    pixels = torch.tensor([[0, 1], [3, 1], [5, 5]], dtype=torch.uint8).view(3, 1, 1, 2)
-    labels = torch.tensor([1, 1, 0])
-    losses = [np.log1p(np.exp(-1)), np.log1p(np.exp(2)), np.log(2)]
-    metrics = task.metrics((pixels, labels))
-    assert metrics["loss"].tolist() == pytest.approx(losses, rel=1e-6)
-    assert task.loss((pixels, labels)).item() == pytest.approx(np.mean(losses), rel=1e-6)
-    assert metrics["accuracy"].tolist() == [1, 0, 1]
-
-
 def test_a_validation_split_is_taken_from_training():
     _, whole = digits(0, clients=5)
     _, data = digits(0, clients=5, validation=0.25)

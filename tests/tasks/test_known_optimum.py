@@ -194,27 +194,6 @@ def test_no_descent_from_anywhere_beats_the_optimum(seed):
         assert minimize(sun_loss, start, (A, b), jac=sun_slope, method="L-BFGS-B").fun > task.least - 1e-12
 
 
-def test_robust_data_follow_their_law():
-    seeds, pairs = range(12), []
-    for seed in seeds:
-        task, data = sun_synthetic(seed, samples=200)
-        assert data.clients == 100
-        clients = arrays(data)
-        spread = np.array([A.std() for A, _ in clients])
-        assert spread == pytest.approx(2 / np.arange(1, 101), rel=0.06)
-        first = clients[:8]  # where entries are large enough to tell theta
-        theta = np.array([np.linalg.lstsq(A, b)[0] for A, b in first])
-        noise = [b - A @ x for (A, b), x in zip(first, theta, strict=True)]
-        assert np.std(noise) == pytest.approx(0.5 * (1 - 20 / 200) ** 0.5, rel=0.06)
-        pairs.append((theta.mean(), theta.mean(axis=1).std(ddof=1), theta.std(axis=1).mean()))
-        # With the plus sign the minimiser is on the other side.
-        assert np.sign(task.optimum.mean().item()) == -np.sign(theta.mean())
-    a, mu, within = np.array(pairs).T
-    assert within.mean() == pytest.approx(1, rel=0.1)  # theta_i ~ N(mu_i, I), error of the fit besides
-    assert (mu**2).mean() == pytest.approx(1 + 1 / 20, rel=0.4)  # 84 degrees of freedom
-    assert 4 < a.std() < 18  # deviation 10 from 12 draws
-
-
 @pytest.mark.parametrize(
     ("task", "options", "complaint"),
     [

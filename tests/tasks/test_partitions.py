@@ -5,7 +5,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rollcall import Trial
 from rollcall.tasks.partitions import (
     PARTITIONS,
     by_label,
@@ -172,25 +171,6 @@ def test_rows_go_to_the_clients_that_the_file_names():
     parts = from_file(np.array([0, 1, 1, 0, 2, 2]), 3, 0, assignment=np.array(CLIENTS))
     assert [rows.tolist() for rows in parts.rows] == [[1, 4], [0, 3], [5]]  # row 2 is nobody's
     assert parts.classes.tolist() == [[0, 0.5, 0.5], [1, 0, 0], [0, 0, 1]]
-
-
-def trial(assignment):
-    partition = {"name": "from_file", "assignment": assignment}
-    task = {"name": "digits", "clients": 3, "partition": partition}
-    return Trial.read({"task": task, "algorithm": "fedavg", "rounds": 1})
-
-
-def test_a_trial_is_known_by_the_files_content(tmp_path):
-    file = tmp_path / "a.npz"
-    assignment = np.arange(1437) % 3
-    np.savez(file, anything=assignment)
-    one = trial(str(file))
-    _, data = one.task.build(0)
-    assert [rows[:2].tolist() for rows in data.parts] == [[0, 3], [1, 4], [2, 5]]
-    np.savez(file, anything=assignment[::-1])
-    assert trial(str(file)).digest != one.digest
-    one.save(tmp_path)
-    assert Trial.read(tmp_path / "trial.yaml").digest == one.digest
 
 
 ALPHA = {"alpha": 0.5}

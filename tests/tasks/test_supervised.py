@@ -98,18 +98,6 @@ def test_classification_from_arrays_tensors_and_data_sets(train):
     assert data.classes.shape == (4, 3)
 
 
-def test_a_function_may_return_the_list_of_each_clients_samples():
-    def halves(labels, clients, seed):
-        return [np.arange(20), list(range(20, 60))]
-
-    _, data = supervised(*CLASSIFICATION, line(3), clients=2, partition=halves)(0)
-    assert data.parts.sizes.tolist() == [20, 40]
-    counts = [np.bincount(LABELS[0][mine], minlength=3) for mine in (slice(20), slice(20, 60))]
-    assert data.histogram.tolist() == np.stack(counts).tolist()
-    with pytest.raises(ValueError, match="partition: 2 parts are not allowed; must be 3, one for each client"):
-        supervised(*CLASSIFICATION, line(3), clients=3, partition=halves)(0)
-
-
 def test_options_of_a_call_replace_those_of_the_parts():
     parts = supervised(*REGRESSION, lambda seed: line(), clients=4)
     model = _model(parts, 1)  # what an experiment file may set
@@ -126,15 +114,6 @@ def test_options_of_a_call_replace_those_of_the_parts():
         own += data.splits["train"][1][data.parts[client]].tolist()
         assert sorted(own) == pytest.approx(sorted(NUMBERS[0][mine]), rel=1e-6)
     assert parts(2)[1].clients == 4
-
-
-def test_a_function_makes_the_network_of_each_seed():
-    parts = supervised(*REGRESSION, lambda seed: nn.Linear(3, 1))
-    weights = [parts(seed)[0].network.weight for seed in (0, 0, 1)]
-    assert torch.equal(weights[0], weights[1])
-    assert not torch.equal(weights[0], weights[2])
-    same = supervised(*REGRESSION, line())
-    assert torch.equal(same(0)[0].network.weight, same(1)[0].network.weight)
 
 
 def test_a_plain_lightning_module():

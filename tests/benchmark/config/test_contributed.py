@@ -245,15 +245,3 @@ def test_a_mask_of_a_file_is_a_trace(roll_calls):
     trace = quadratic({"name": "trace", "mask": module.MASK})
     assert by_name.complete() == by_object.complete() == trace.complete()
     assert by_name.participation.build(Population(3)).active(3).tolist() == [1, 2]
-
-
-def test_a_method_that_needs_more_than_a_roll_call_knows_says_what_to_add(roll_calls):
-    _, module = roll_calls
-    for participation, what in (
-        (module.lottery, r"Or set participation\.probability$"),
-        (module.Turns, r"Or define probability\(t\) in Turns$"),
-    ):
-        with pytest.raises(
-            SettingError, match=f"'fedavg_known' is not allowed .* does not provide probability; .*{what}"
-        ):
-            simulate(quadratic(participation, "fedavg_known"))

@@ -61,11 +61,3 @@ def test_each_part_is_of_its_kind(tmp_path):
     for name in UNCLEAR:
         with pytest.raises(SettingError, match=r"not clear from a base class; say it with --kind \(task, model"):
             kind_of(f"{tmp_path}/parts.py:{name}")
-
-
-def test_names_of_the_suite():
-    kinds = {"mifa": "algorithm", "markov": "participation", "auroc": "metric", "yogi": "server_optimizer"}
-    assert {name: kind_of(name) for name in kinds} == kinds
-    assert kind_of("who_knows") == "algorithm"  # reading it lists the methods
-    with pytest.raises(SettingError, match=r"^constant: may be of the kinds probability, schedule; say which"):
-        kind_of("constant")
