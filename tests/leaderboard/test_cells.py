@@ -63,11 +63,6 @@ def test_a_mean_over_seeds_is_after_equal_rounds():
     assert cell.rounds_run == 50
 
 
-def test_a_run_of_other_settings_has_no_place():
-    other = experiment(trial={"task": experiment().trial["task"], "rounds": 100, "local": {"lr": 0.5}})
-    assert not any(cell.runs for cell in cells(experiment(), runs(other, lambda *_: 1.0)))
-
-
 def test_a_window_is_of_the_runs_own_length_and_never_shortened():
     made = experiment()
     curve = [0.0] * 8 + [0.4, 0.6, 0.8]  # after 80, 90, 100 rounds
@@ -92,12 +87,6 @@ def test_a_diverged_seed_leaves_no_mean():
     assert math.isnan(cell.mean(ACCURACY, 1))
     assert math.isnan(cell.mean(Metric("round_of:test/accuracy>=0.1"), 1))
     assert other.mean(ACCURACY, 1) == 0.5
-
-
-def test_rounds_to_reach_a_value():
-    made = experiment()
-    (cell, *_) = cells(made, runs(made, lambda labels, seed: [0.1, 0.2, 0.3] if seed else [0.0, 0.1, 0.1], rounds=20))
-    assert cell.finals(Metric("round_of:test/accuracy>=0.2"), 1).tolist() == [math.inf, 10.0, 10.0]
 
 
 def test_the_mean_curve_reaches_a_value_in_another_round_than_the_mean_seed():

@@ -252,13 +252,3 @@ def test_a_difference_of_searched_rates_says_so_beside_the_number():
     plain = ranking_of(ends)
     assert "searched" not in ranking_table(plain, "fedavg", against(plain, "fedavg")).caption
     assert "searched" not in overall_table(overall(plain), "")[0].caption
-
-
-def test_the_best_mark_says_of_which_rows():
-    table = ranking_table(ranking_of(ends))
-    assert table.best_of == " of the rows with equal participation"
-    assert [row[2].best for row in table.rows] == [True, False, True, False]
-    alone = experiment(grid=experiment().grid | {"algorithm": ["fedavg"]})
-    assert not ranking_table(
-        rank(runs(alone, ends), [ACCURACY], 1, axes(alone))
-    ).marks_best  # nothing to be better than

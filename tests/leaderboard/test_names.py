@@ -122,12 +122,6 @@ def test_a_method_of_ones_own_moves_no_other() -> None:
     assert {one.colour for one in own} <= set(OWN)
 
 
-def test_many_methods_of_ones_own_look_different() -> None:
-    own = [f"own{number}" for number in range(12)]
-    assert len({style(name, own) for name in own}) == 12
-    assert len({style(f"own{number}", [*own, "own12", "own13"]) for number in range(14)}) == 12  # no more are free
-
-
 def test_rows_of_one_method_share_its_colour() -> None:
     rows = ["fedavgm", "fedavgm beta=0.5", "fedavgm beta=0.9"]
     styles = [style(row, rows) for row in rows]

@@ -51,23 +51,6 @@ def test_a_run_with_other_settings_has_no_label_on_the_axis_that_sets_them(mine)
     assert {axis.name: axis.label(settings | {"rounds": "7", "seed": "9"}) for axis in axes(mine)} == labels
 
 
-def test_an_axis_that_names_its_values_is_told_from_a_list(mine):
-    assert [axis.name for axis in axes(mine) if axis.named] == ["participation", "pace"]
-
-
-def test_panels_are_told_apart_by_their_settings():
-    panels = {"one": {"trial": {"local": {"lr": 0.1}}}, "two": {"trial": {"local": {"lr": 0.2}}}}
-    mine = experiment(grid={"seed": [0], "algorithm": ["fedavg"]}, panels=panels)
-    panel = axes(mine)[0]
-    assert [panel.label(settings) for settings, _ in settings_of(mine)] == ["one", "two"]
-
-
-def test_an_axis_covers_a_setting_and_what_is_below_it():
-    axis = axes(experiment(grid={"seed": [0], "local.lr": [0.1, 0.2], "algorithm": ["fedavg"]}))[1]
-    covered = [name for name in ("local.lr", "local.lr.decay", "local.lr_decay", "local", "lr") if axis.covers(name)]
-    assert (axis.name, covered) == ("local.lr", ["local.lr", "local.lr.decay"])
-
-
 OFTEN, SINE = (("participation", "bernoulli"), ("p", "1")), (("participation", "bernoulli"), ("p", "2"))
 LABELS = {tuple(sorted(OFTEN)): "bernoulli", tuple(sorted(SINE)): "bernoulli#2"}
 AXIS = Axis("participation", frozenset({"p", "participation"}), LABELS)
@@ -168,10 +151,6 @@ def test_two_methods_of_one_class_name_show_their_files():
     assert [method for method, _ in row_labels(cells, [])] == ["one.py:Half", "two.py:Half", "Whole", "fedavg"]
 
 
-def test_rounds_do_not_tell_rows_apart():
-    assert row_labels([{"algorithm": "a", "rounds": rounds} for rounds in ("10", "20")], []) == [("a", {})] * 2
-
-
 METRICS = (Metric("test/accuracy", "max"), Metric("train/loss", "min"))
 
 
@@ -229,14 +208,6 @@ def test_of_two_runs_of_a_seed_the_later_counts():
     assert (len(cell.runs), str(accuracy(cell))) == (1, "70.0")  # one seed has no deviation
 
 
-def test_settings_go_by_as_much_of_their_name_as_is_needed():
-    runs = [
-        run("a", 0, [0.1], **{"local.lr": str(i), "server.lr": str(i), "task.partition.alpha": str(i)}) for i in (1, 2)
-    ]
-    ranking = rank(runs, METRICS, last_rounds=1)
-    assert [ranking.short(key) for key in ranking.settings] == ["local.lr", "server.lr", "alpha"]
-
-
 def test_the_table_of_a_ranking():
     runs = [
         run(method, seed, [0.1, accuracy], [9.0, 10 * accuracy], **{"participation": p, "local.lr": "0.1"})
@@ -288,21 +259,3 @@ def test_a_run_is_no_diverged_one_as_it_was_before():
     one = diverging(run("a", 0, [0.1, 0.2, 0.3, 0.4]), 15)
     assert one.diverged
     assert not one.until(10).diverged
-
-
-def test_groups_are_in_the_order_of_numbers():
-    runs = [run("a", 0, [0.0] * (rounds // 10 + 1)) for rounds in (100, 20, 40)]
-    assert [cell.rounds for cell in rank(runs, METRICS, last_rounds=1).cells] == [20, 40, 100]
-
-
-def test_a_window_is_never_shortened():
-    runs = [run("a", 0, [0.9, 0.1, 0.2, 0.3]), run("b", 0, [0.9, *(0.1 * i for i in range(10))])]
-    ranking = rank(runs, METRICS, last_rounds=100)
-    table = ranking_table(ranking)
-    assert [str(row[1]) for row in table.rows] == ["", "45.0"]  # of rounds 10 to 100; b has them
-    assert "empty: the evaluations do not cover these rounds" in table.caption
-    assert [(row["mean"], row["evaluations"]) for row in long_rows(ranking.cells, METRICS, 100)[::2]] == [
-        (None, 0),
-        (pytest.approx(0.45), 10),
-    ]
-    assert "cover" not in ranking_table(rank(runs, METRICS, last_rounds=30)).caption

@@ -10,13 +10,6 @@ from rich.console import Console
 from rollcall.leaderboard import render
 from rollcall.leaderboard.render import Column, Number, Table, number
 
-
-def test_a_number_with_and_without_deviation():
-    assert str(number(0.5, 0.25, "{:.2f}".format)) == "0.50 ± 0.25"
-    assert str(number(0.5, math.nan, "{:.2f}".format)) == "0.50"
-    assert number(0.5, 0.0, "{:.0f}".format).sd_text == "0"
-
-
 COLUMNS = [
     Column("method", words=True),
     Column("lr", words=True),
@@ -128,8 +121,3 @@ def test_a_hostile_label_is_text_in_every_form():
     assert "&lt;script>" in rows[4]
     csv = render.comma_separated([{"labels": {"algorithm": label}, "mean": -0.5} for label in HOSTILE])
     assert csv.splitlines()[2] == "'=cmd|'/C calc'!A0,-0.5"
-
-
-@pytest.mark.parametrize("form", [render.markdown, render.latex])
-def test_an_empty_table(form):
-    assert form(Table(COLUMNS, [], "how"))

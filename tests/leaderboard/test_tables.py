@@ -31,16 +31,6 @@ def test_the_table_as_the_paper_lays_it_out(numbers):
     assert r"MIFA & 75.0 $\pm$ 7.1 & (61.5 $\pm$ 0.5)* &  & 75.0 $\pm$ 7.1 & 40.0 & +35.0 &" in latex(table)
 
 
-def test_without_columns_every_varying_axis_stands_at_the_left():
-    made = experiment(grid={"seed": [0], "local.lr": [0.1, 0.2], "algorithm": ["fedavg"]})
-    table = paper_table(made, cells(made, runs(made, lambda labels, seed: float(labels["local.lr"]))), [])
-    assert [column.title for column in table.columns] == ["local.lr", "algorithm", "test accuracy %", "seeds", "rounds"]
-    assert texts(table) == [
-        ["0.1", "fedavg", "10.0", "1 of 1", "100 of 100"],
-        ["0.2", "fedavg", "20.0", "1 of 1", "100 of 100"],
-    ]
-
-
 def test_metrics_that_nobody_measured_have_no_column_and_ranges_are_told():
     made = experiment(report={"metrics": {"test/accuracy": "max", "train/loss": "min"}, "columns": ["participation"]})
     some = [*runs(made, lambda *_: 0.5, rounds=50)[:5], *runs(made, lambda *_: 0.5)[8:]]
@@ -58,13 +48,6 @@ def test_metrics_that_nobody_measured_have_no_column_and_ranges_are_told():
 def reported_over(last_rounds):
     made = experiment(report={"metrics": {"test/accuracy": "max"}, "last_rounds": last_rounds})
     return made, cells(made, runs(made, lambda *_: [0.5] * 11)), []
-
-
-def test_the_caption_says_over_what_a_threshold_is_counted_and_how_other_metrics_were_computed():
-    made = experiment(report={"metrics": {"test/accuracy": "max", "seconds_of:test/accuracy>=0.3": "min"}})
-    caption = paper_table(made, cells(made, runs(made, ends)), []).caption
-    assert caption.startswith("last evaluation; seconds until the mean curve over the seeds reaches the value; mean ±")
-    assert "first round" not in caption
 
 
 @pytest.mark.filterwarnings("error")

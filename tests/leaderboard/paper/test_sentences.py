@@ -136,16 +136,6 @@ def test_a_place_that_contradicts_by_chance_does_not_contradict_the_claim():
     assert details == "   - no place contradicts it with intervals of 97.5 %, which so many comparisons need"
 
 
-def test_a_cause_of_several_claims_is_written_once():
-    causes = [None, *({"kind": "unknown", "supposed": text} for text in ("This.", "That.", "This."))]
-    lines = claims_list([result([], cause=cause) for cause in causes], why=True)
-    assert [line for line in lines if line.startswith("   - ")] == [
-        "   - supposed (unknown): This.",
-        "   - supposed (unknown): That.",
-        "   - cause: see claim 2",
-    ]
-
-
 @pytest.mark.parametrize(
     ("relation", "line"),
     [
@@ -157,13 +147,6 @@ def test_a_cause_of_several_claims_is_written_once():
 )  # fmt: skip
 def test_a_claim_about_one_comparison(relation, line):
     assert claims_list([result([PlaceResult({}, WIDE, "undecided")], **relation)], why=True)[1] == line
-
-
-def test_long_lists_of_places_are_cut():
-    places = [PlaceResult({"panel": str(n)}, WIDE, "undecided") for n in range(8)]
-    line = claims_list([result(places)], why=True)[1]
-    assert line.count("30.0]") == 6
-    assert line.endswith("; ...")
 
 
 def test_json_has_an_entry_for_each_place():
