@@ -20,6 +20,7 @@ from rollcall.benchmark.config.base import load_yaml
 from rollcall.benchmark.config.choice import read
 from rollcall.benchmark.config.errors import SettingError
 from rollcall.benchmark.config.experiment import file_of
+from rollcall.benchmark.config.metric import OVER
 from rollcall.benchmark.config.text import command, counted, strict_json
 from rollcall.benchmark.search.board import Board
 from rollcall.leaderboard import render, standing
@@ -188,15 +189,16 @@ def _printed_of_claims(told: Sequence[Told]) -> Table | None:
     own = [(of.result, place) for of in told if not of.variant for place in of.result.places]
     for result, place in own:
         if place.printed is not None and place.quantity is not None:
-            where = [label_name(axis, label) for axis, label in place.labels.items()]
+            both = [(axis, label.split(" against ")) for axis, label in place.labels.items()]
+            where = [" against ".join(label_name(axis, one) for one in labels) for axis, labels in both]
             where += [f"reading {place.reading}"] if place.reading else []
             unit, (reached, planned) = unit_of(result), place.reached
             paper = f"{unit.text(place.printed)}{words(result)}"
             measured = f"{interval(place.quantity, unit, result.level)}{words(result)}"
             source = result.claim.statement or result.claim.section
             rounds = f"{reached:,}" if reached >= planned else f"{reached:,} of {planned:,}"
-            rows.append([source, result.claim.says, ", ".join(where), paper, measured, place.size, place.seeds, rounds])
-    heads = [Column(title, words=True) for title in ("source", "claim", "where")]
+            rows.append([source, ", ".join(where), paper, measured, place.size, place.seeds, rounds])
+    heads = [Column(title, words=True) for title in ("claim", "where")]
     heads += [Column("printed"), Column("measured"), Column("size", words=True), Column("seeds"), Column("rounds")]
     return Table(heads, rows, "size: whether the printed number is within the 95 % interval") if rows else None
 
@@ -348,10 +350,11 @@ def _packed(chart: alt.ConcatChart) -> Markup:
         at = {key: {one: index for index, one in enumerate(listed)} for key, listed in words.items()}
         columns |= {key: [at[key][one] for one in columns[key]] for key in words}
         columns = {
-            key: [float(f"{one:.4g}") if isinstance(one, float) else one for one in column]
+            key: [float(f"{one:.{3 if key in OVER else 4}g}") if isinstance(one, float) else one for one in column]
             for key, column in columns.items()
         }
-        tables[name] = {"columns": columns, "words": words}
+        same = {key: column[:1] for key, column in columns.items() if len({*column}) == 1}
+        tables[name] = {"columns": columns | same, "words": words, "rows": len(rows)}
     return _embedded({"spec": spec, "data": tables})
 
 

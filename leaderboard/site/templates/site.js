@@ -153,11 +153,12 @@
       axis: { ...words, gridColor: line, domainColor: line, tickColor: line }, point: { filled: true, opacity: 1, size: 40 }, legend: { ...words, title: null, orient: "bottom", columns: space < 600 ? 1 : 3, labelLimit: 0 },
     };
   };
-  // A table by columns, its words as numbers of a list, becomes rows.
-  const unpack = ({ columns, words }) => {
+  // A table by columns, its words as numbers of a list and equal entries once, becomes rows.
+  const unpack = ({ columns, words, rows }) => {
     const names = Object.keys(columns);
-    const column = (name, at) => (words[name] ? words[name][columns[name][at]] : columns[name][at]);
-    return columns[names[0]].map((_, at) => Object.fromEntries(names.map((name) => [name, column(name, at)])));
+    const entry = (name, at) => columns[name][columns[name].length === 1 ? 0 : at];
+    const column = (name, at) => (words[name] ? words[name][entry(name, at)] : entry(name, at));
+    return [...Array(rows).keys()].map((at) => Object.fromEntries(names.map((name) => [name, column(name, at)])));
   };
   const MOST = 24; // lines that are drawn at first
 
