@@ -445,4 +445,4 @@ def result(trial: Trial, column: str, last: int) -> float | None:
     outcome = simulate(trial)
     if outcome.diverged is not None:
         return None
-    return float(outcome.history[column][outcome.history["round"] > trial.rounds - last].mean())
+    return round(float(outcome.history[column][outcome.history["round"] > trial.rounds - last].mean()), 8)
