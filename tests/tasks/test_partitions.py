@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from rollcall.tasks.partitions import (
     PARTITIONS,
+    _proportional,
     by_label,
     dirichlet,
     dirichlet_by_class,
@@ -201,3 +202,9 @@ def test_impossible_partitions_are_refused(name, options, complaint):
         settings["assignment"] = np.array(settings["assignment"])
     with pytest.raises(ValueError, match=complaint):
         PARTITIONS[name](**settings)
+
+
+def test_the_ends_of_the_parts_of_a_class_are_rounded():
+    """Of three samples, 0.55 and 0.45 are due 1.65 and 1.35: two and one, not one and two."""
+    (first, second) = _proportional(np.zeros(3, np.int64), np.array([[0.55], [0.45]]), np.random.default_rng(0))
+    assert (len(first), len(second)) == (2, 1)
