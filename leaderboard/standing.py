@@ -36,7 +36,7 @@ SYMBOLS = {"probability": "p", "stationary": "π", "correlation": "λ", "share":
 EXPECTATIONS = {
     "nothing to correct": "Under `equal`, no method is more than 2 points above FedAvg. Decides: 2 points.",
     "knowledge pays": (
-        "Under `coupled` on standard/fashion, fedavg_known is at least 2 points above FedAvg. Decides: 2 points."
+        "On standard/fashion, under `coupled`, fedavg_known is at least 2 points above FedAvg. Decides: 2 points."
     ),
     "memory pays with absences": (
         "The gain of mifa and fedvarp over FedAvg (mean of the two) is larger under `absences` than under `coupled`. "
@@ -445,8 +445,9 @@ def verdicts(standing: Standing) -> dict[str, tuple[str, str]]:
         found["nothing to correct"] = (side(*one, 2.0, above=False), f"{top} {points(one, '+')}")
     if "fedavg_known" in coupled:
         one = (coupled["fedavg_known"].mean, coupled["fedavg_known"].half)
-        here = "" if standing.board.experiment.base else " here; standard/fashion decides"
-        found["knowledge pays"] = (side(*one, 2.0, above=True) + here, points(one, "+"))
+        speaks = standing.board.experiment.base  # the larger board extends the smaller one
+        verdict = side(*one, 2.0, above=True) if speaks else "not about this board"
+        found["knowledge pays"] = (verdict, points(one, "+"))
     if {"mifa", "fedvarp"} <= coupled.keys():
         pair = ["mifa", "fedvarp"]
         gains = [values[name][pair].mean(axis=1) - values[name]["fedavg"] for name in ("absences", "coupled")]
