@@ -351,7 +351,7 @@ def _visits_of_mask(table: pd.DataFrame, path: Path) -> np.ndarray:
         raise ValueError(f"the columns {columns} of {str(path)!r} are not allowed; {must}")
     ids = _ids(pd.Series(table.columns))
     t, column = np.nonzero(bits)
-    rows = np.empty(len(ids) + len(t) + 1, [("round", np.int64), ("client", ids.dtype)])
-    rows["round"] = np.concatenate([np.full(len(ids), DECLARED), t, [len(bits) - 1]])
-    rows["client"] = np.concatenate([ids, ids[column], [_nobody(ids)]])
+    rows = np.empty(len(ids) + len(t) + 2, [("round", np.int64), ("client", ids.dtype)])
+    rows["round"] = np.concatenate([np.full(len(ids), DECLARED), t, [0, len(bits) - 1]])
+    rows["client"] = np.concatenate([ids, ids[column], [_nobody(ids)] * 2])
     return rows
