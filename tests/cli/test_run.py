@@ -306,9 +306,7 @@ def test_without_ray_and_mlflow_trials_run_inline_and_sync_brings_it_in_later(st
     assert "4 run now" in done.stdout
     assert "MLflow is not installed: results are in the run folders only" in done.stdout
     assert not (store / "mlflow.db").exists()
-    assert rollcall(capsys, "sync")[:2] == (0, "tiny: 4 run folders\n")
+    assert "tiny: 4 runs copied to" in rollcall(capsys, "sync")[2]
     rows = json.loads(rollcall(capsys, "leaderboard", file, "--json")[1])["rows"]
     assert [row["seeds"] for row in rows] == [2, 2]
-    # Once more changes nothing: a run is known by its trial.
-    assert rollcall(capsys, "sync", "tiny")[1] == "tiny: 4 run folders\n"
-    assert json.loads(rollcall(capsys, "leaderboard", file, "--json")[1])["rows"] == rows
+    assert "tiny: 0 runs copied to" in rollcall(capsys, "sync", "tiny")[2]  # a run is known by its trial
