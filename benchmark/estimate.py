@@ -5,7 +5,6 @@ the start of a trial, what a method does besides one pass of local steps (a seco
 load of the machine.
 """
 
-import os
 from collections.abc import Callable, Iterable, Sequence
 from math import ceil
 from statistics import fmean
@@ -13,6 +12,7 @@ from time import perf_counter
 from typing import NamedTuple
 
 import numpy as np
+import torch
 from jaxtyping import Int
 from lightning.pytorch import Callback, LightningModule, Trainer
 
@@ -23,15 +23,15 @@ from rollcall.benchmark.engines import kernels_of_one_thread
 from rollcall.benchmark.federation.build import build
 from rollcall.benchmark.federation.module import Federation
 from rollcall.benchmark.federation.trainer import quiet, trainer_of
-from rollcall.benchmark.timing import synchronise
+from rollcall.benchmark.timing import seconds_per_round, synchronise
 from rollcall.participation import Participation, Population
 from rollcall.tasks.datasets import SOURCES, root
 
 SECONDS, ROUND = 1.0, 0.25
 """The duration of a probe, about, and the most seconds of one of its rounds, which limit the clients that it calls."""
 
-UNTIMED = 6
-"""Rounds before the first timed one: they warm up, and show roughly the cost of a client."""
+LOOPS, UNTIMED = 100, 6
+"""Rounds without clients, and how many of them warm up."""
 
 BATCHES = 2
 """Batches of each split that a probe evaluates."""
@@ -78,11 +78,6 @@ def estimates(
                     for split in evaluation.splits_at(t, trial.rounds) or data.splits
                 )
     return result
-
-
-def cores() -> int:
-    """Cores of this machine: with Ray, as many trials run at the same time."""
-    return os.cpu_count() or 1
 
 
 def wall(seconds: Sequence[float], at_once: int) -> float:
@@ -141,56 +136,54 @@ def computing(trials: Sequence[Trial], population: Population) -> list[float]:
 
 
 def probe(trial: Trial, federation: Federation, clients: int) -> Pace:
-    """Time some rounds and an evaluation of a trial from `work`.
+    """Time empty rounds, an evaluation, and the local work of so many clients, of a trial from `work`.
 
-    `clients` compute in a round; fewer are called where that would take too long.
+    Fewer clients are called where a round would take too long.
     """
-    data = federation.data
-    federation.participation = watch = Probe(data.clients, clients)
+    data, device = federation.data, federation.device
+    holders = torch.from_numpy(np.flatnonzero(data.parts.sizes))
+    federation.participation = empty = Empty(data.clients)
+
+    def local_work(called: int) -> Callable[[int], object]:
+        def run(t: int) -> object:
+            ids = holders[(t * called + torch.arange(called)) % len(holders)].sort().values
+            server = federation.server.detach().expand(called, -1)
+            return federation.engine.round(t, 1e-3).sgd(ids.to(server.device), server)
+
+        return run
+
     with quiet():
-        trainer = trainer_of(trial, [watch], evaluation_batches=BATCHES)
+        trainer = trainer_of(trial, [empty], evaluation_batches=BATCHES)
         trainer.fit(federation)  # ends with an evaluation, which warms up and is not counted
         trainer.validate(federation, verbose=False)
-    busy, empty = fmean(watch.rounds[UNTIMED::2]), fmean(watch.rounds[UNTIMED + 1 :: 2])
+    with trainer.precision_plugin.train_step_context():
+        two = min(2, len(holders))
+        local_work(two)(0)
+        alone = seconds_per_round(local_work(two), device.type, 0.0) / two
+        called = min(max(1, clients), max(1, int(ROUND / max(alone, 1e-9))), len(holders))
+        local_work(called)(0)
+        client = seconds_per_round(local_work(called), device.type, SECONDS) / called
     evaluated = sum(min(BATCHES, len(data.evaluation(split))) for split in data.splits)
-    return Pace(empty, max(0.0, busy - empty) / watch.called, watch.evaluation / evaluated)
+    return Pace(fmean(np.diff(empty.ends)[UNTIMED:]), client, empty.evaluation / evaluated)
 
 
-class Probe(Participation, Callback):
-    """The roll call and the clock of a probe: some clients, in turn, in even rounds, and none in odd rounds.
+class Empty(Participation, Callback):
+    """A roll call without clients. It notes the ends of its rounds and the seconds of the last evaluation."""
 
-    Of m `clients`, the next even round calls `called`, at `most` this many. Measured are the seconds of each of the
-    `rounds`, and of the last `evaluation`.
-    """
-
-    def __init__(self, clients: int, most: int) -> None:
+    def __init__(self, clients: int) -> None:
         self.clients = clients
-        self.most = min(max(1, most), clients)
-        self.called = min(2, clients)
-        self.rounds: list[float] = []
-        self.evaluation = 0.0
+        self.ends: list[float] = []
 
     def active(self, t: int) -> Int[np.ndarray, "a"]:
-        called = 0 if t % 2 else self.called
-        return np.sort((t // 2 * self.called + np.arange(called)) % self.clients)
+        return np.empty(0, dtype=np.int64)
 
-    def on_train_start(self, *_: object) -> None:
-        self.began = self.last = perf_counter()
-
-    def on_train_batch_end(self, trainer: Trainer, federation: LightningModule, *_: object) -> None:
-        synchronise(federation.device.type)
-        now = perf_counter()
-        self.rounds.append(now - self.last)
-        self.last = now
-        done = len(self.rounds)
-        if done == 3:  # a round like the first, but warm
-            bearable = int(ROUND / max(self.rounds[2] / self.called, 1e-9))
-            self.called = min(self.most, max(bearable, 1))
-        trainer.should_stop = done > UNTIMED and done % 2 == 0 and now - self.began > SECONDS
+    def on_train_batch_end(self, trainer: Trainer, *_: object) -> None:
+        self.ends.append(perf_counter())
+        trainer.should_stop = len(self.ends) == LOOPS
 
     def on_validation_start(self, *_: object) -> None:
-        self.last = perf_counter()
+        self.began = perf_counter()
 
     def on_validation_end(self, trainer: Trainer, federation: LightningModule) -> None:
         synchronise(federation.device.type)
-        self.evaluation = perf_counter() - self.last
+        self.evaluation = perf_counter() - self.began

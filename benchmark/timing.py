@@ -1,13 +1,9 @@
 """The cost of local work: the engines against a plain loop, on random images, measured in the same run."""
 
 import copy
-import platform
-import resource
-import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from itertools import product
 from statistics import median
 from time import perf_counter
 from typing import Any
@@ -17,7 +13,6 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from rollcall.benchmark.config.errors import SettingError
 from rollcall.benchmark.engines import ENGINES, Feed, FlatTask, LocalTraining, kernels_of_one_thread
 from rollcall.tasks import MODELS, Minibatches
 from rollcall.tasks.images import Classification
@@ -29,6 +24,8 @@ WORKS = {"digits": ((1, 8, 8), "mlp"), "mnist": ((1, 28, 28), "linear"), "cifar1
 LR = 0.01
 POOL = 2048
 """Images. All clients share them; a client holds a list of rows."""
+
+REPETITIONS = 3
 
 
 @dataclass(frozen=True)
@@ -90,48 +87,34 @@ class Federated:
         return torch.stack(ends)
 
 
-def measure(cases: Sequence[Case], *, repeat: int, seconds: float) -> Iterator[dict[str, Any]]:
-    """A row for each case, as `rollcall bench --json` prints it: medians, minima and maxima of the repetitions.
+def measure(case: Case, seconds: float) -> dict[str, Any]:
+    """A row of `rollcall bench --json`: the median, minimum and maximum of `REPETITIONS` of at least that many seconds.
 
     Engine and plain loop alternate, so that other load slows both alike.
-
-    Args:
-        cases: what to measure.
-        repeat: repetitions of each measurement.
-        seconds: the least duration of a repetition.
     """
-    for case in cases:
-        if case.device == "cuda":
-            torch.cuda.reset_peak_memory_stats()
-        federated = Federated(case)
-        federated.by_engine(0)  # not timed: one-time work such as allocations and the choice of kernels
-        memory = peak_memory_mb(case.device)
-        few = min(case.active, 10)  # the plain loop costs the same per client for any number of clients
-        federated.plainly(0, few)
-        ways: dict[str, tuple[Callable[[int], object], int]] = {
-            "ms_per_client_round": (federated.by_engine, case.active),
-            "reference_ms_per_client_round": (partial(federated.plainly, most=few), few),
-        }
-        columns: dict[str, list[float]] = {name: [] for name in ways}
-        for _ in range(repeat):
-            for name, (run, clients) in ways.items():
-                columns[name].append(1000 * seconds_per_round(run, case.device, seconds) / clients)
-        yield {
-            **vars(case),
-            **{name: median(values) for name, values in columns.items()},
-            **{f"{name}_min": min(values) for name, values in columns.items()},
-            **{f"{name}_max": max(values) for name, values in columns.items()},
-            "peak_memory_mb": memory,
-            "threads": torch.get_num_threads(),
-            "device_name": torch.cuda.get_device_name() if case.device == "cuda" else platform.machine(),
-        }
+    federated = Federated(case)
+    few = min(case.active, 10)  # the plain loop costs the same per client for any number of clients
+    ways: dict[str, tuple[Callable[[int], object], int]] = {
+        "ms_per_client_round": (federated.by_engine, case.active),
+        "reference_ms_per_client_round": (partial(federated.plainly, most=few), few),
+    }
+    for run, _ in ways.values():
+        run(0)  # not timed: one-time work such as allocations and the choice of kernels
+    row: dict[str, Any] = vars(case) | {"threads": torch.get_num_threads()}
+    times: dict[str, list[float]] = {name: [] for name in ways}
+    for _ in range(REPETITIONS):
+        for name, (run, clients) in ways.items():
+            times[name].append(1000 * seconds_per_round(run, case.device, seconds) / clients)
+    for name, values in times.items():
+        row |= {name: median(values), f"{name}_min": min(values), f"{name}_max": max(values)}
+    return row
 
 
 def seconds_per_round(run: Callable[[int], object], device: str, seconds: float) -> float:
-    """Seconds of `run(t)`, over t = 1, 2, ... for at least that many seconds."""
+    """Seconds of `run(t)`, over t = 1, 2, ... for at least that many seconds, at least one round."""
     synchronise(device)
     begin, rounds, spent = perf_counter(), 0, 0.0
-    while spent < seconds:
+    while not rounds or spent < seconds:
         rounds += 1
         run(rounds)
         synchronise(device)
@@ -139,37 +122,7 @@ def seconds_per_round(run: Callable[[int], object], device: str, seconds: float)
     return spent / rounds
 
 
-def peak_memory_mb(device: str) -> float:
-    """The peak memory of the GPU since its last reset; on a CPU, of this process since its start."""
-    if device == "cuda":
-        return torch.cuda.max_memory_allocated() / 2**20
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return peak / 2 ** (20 if sys.platform == "darwin" else 10)
-
-
 def synchronise(device: str) -> None:
     """Wait until a GPU has finished its work."""
     if device == "cuda":
         torch.cuda.synchronize()
-
-
-def grid(
-    task: str,
-    engines: Sequence[str],
-    device: str,
-    clients: Sequence[int],
-    active: Sequence[int],
-    steps: int,
-    batch: int,
-) -> list[Case]:
-    """All combinations with no more active clients than clients."""
-    for engine in engines:
-        if engine not in ENGINES:
-            raise SettingError(f"engine: {engine!r} is not allowed; must be one of {', '.join(ENGINES)}")
-    if device == "cuda" and not torch.cuda.is_available():
-        raise SettingError("device: 'cuda' needs a GPU, but torch finds no GPU; use auto or cpu")
-    combined = product(clients, active, engines)
-    cases = [Case(task, engine, device, m, a, steps, batch) for m, a, engine in combined if 1 <= a <= m]
-    if not cases:
-        raise SettingError(f"active: {min(active)} is not allowed; must be in 1 to {max(clients)}, the clients")
-    return cases

@@ -1,6 +1,7 @@
 """`rollcall bench`: the cost of local work on this machine, by engine."""
 
 import sys
+from itertools import product
 from typing import Annotated, Literal
 
 import typer
@@ -23,47 +24,43 @@ def bench(
         "sequential,vectorised"
     ),
     device: Annotated[Literal["auto", "cpu", "cuda"], typer.Option(help="Where to compute.")] = "auto",
-    repeat: Annotated[int, typer.Option(min=1, help="Repetitions, shown as median, least and most.")] = 3,
     quick: Annotated[bool, typer.Option("--quick", help="Repetitions of 0.1 s instead of 1 s.")] = False,
     as_json: Json = False,
 ) -> None:
     """Time a client's round with each engine, beside a plain loop."""
-    counts = _numbers("clients", clients), _numbers("active", active)
     import torch
 
-    from rollcall.benchmark.timing import grid, measure
+    from rollcall.benchmark.engines import ENGINES
+    from rollcall.benchmark.timing import Case, measure
 
     if device == "auto":
         device = "cuda" if torch.cuda.is_available() else "cpu"
-    cases = grid(task, engine.split(","), device, *counts, steps, batch)
+    counts = product(_numbers("clients", clients), _numbers("active", active))
+    engines = engine.split(",")
+    if not set(engines) <= ENGINES.keys():
+        raise SettingError(f"engine: {engine!r} is not allowed; must be of {', '.join(ENGINES)}")
+    cases = [Case(task, name, device, m, a, steps, batch) for m, a in counts if 1 <= a <= m for name in engines]
+    if not cases:
+        raise SettingError(f"active: {active} is not allowed; must be in 1 to {clients}, the clients")
     rows = []
-    for row in measure(cases, repeat=repeat, seconds=0.1 if quick else 1.0):
-        rows.append(row)
+    for case in cases:
+        rows.append(measure(case, 0.1 if quick else 1.0))
         print(f"{len(rows)} of {len(cases)} measured", file=sys.stderr)
     if as_json:
         print(strict_json(rows))
         return
     table = Grid(box=None, padding=(0, 2, 0, 0), pad_edge=False)
-    for name in ("engine", "clients", "active", "ms/client-round", "plain loop", "faster", "MiB"):
+    for name in ("engine", "clients", "active", "ms/client-round", "plain loop", "faster"):
         table.add_column(name, justify="left" if name == "engine" else "right", no_wrap=True)
     for row in rows:
-        ours, plain = (row[f"{whose}ms_per_client_round"] for whose in ("", "reference_"))
-        least, most = (row[f"ms_per_client_round_{end}"] for end in ("min", "max"))
+        ours, plain = row["ms_per_client_round"], row["reference_ms_per_client_round"]
+        least, most = row["ms_per_client_round_min"], row["ms_per_client_round_max"]
+        sizes = f"{row['clients']:,}", f"{row['active']:,}"
         table.add_row(
-            row["engine"],
-            f"{row['clients']:,}",
-            f"{row['active']:,}",
-            f"{ours:,.3g} ({least:,.3g}-{most:,.3g})",
-            f"{plain:,.3g}",
-            f"{plain / ours:.2f}x",
-            f"{row['peak_memory_mb']:,.0f}",
+            row["engine"], *sizes, f"{ours:,.3g} ({least:,.3g}-{most:,.3g})", f"{plain:,.3g}", f"{plain / ours:.2f}x"
         )
     out.print(table)
-    memory = "peak GPU memory of the engine" if device == "cuda" else "peak memory of this process so far"
-    print(
-        f"{task}, K {steps}, batch {batch}; on {rows[0]['device_name']}, {rows[0]['threads']} threads; "
-        f"median (least-most) of {repeat} repetitions; MiB: {memory}"
-    )
+    print(f"{task}, K {steps}, batch {batch}; {device}, {rows[0]['threads']} threads; median (least-most) of three")
 
 
 def _numbers(name: str, text: str) -> list[int]:

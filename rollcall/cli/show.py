@@ -1,6 +1,7 @@
 """`rollcall list` and `rollcall show`: names that can be used, and the content of an experiment file."""
 
 import json
+import os
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from difflib import get_close_matches
@@ -165,7 +166,7 @@ def _part_card(part: dict[str, Any]) -> Group:
 
 def _how_long(trials: list[Trial | Analysis]) -> str:
     """The estimated time of all trials, finished ones included."""
-    from rollcall.benchmark.estimate import cores, estimates, missing, wall
+    from rollcall.benchmark.estimate import estimates, missing, wall
 
     absent = missing(trials)
     if absent:
@@ -173,9 +174,10 @@ def _how_long(trials: list[Trial | Analysis]) -> str:
     costs = estimates(
         trials, lambda kinds: track(kinds, "probing", console=err, transient=True, disable=not err.is_terminal)
     )
+    cores = os.cpu_count() or 1  # with Ray, as many trials run at the same time
     seconds = [costs[trial.digest] for trial in trials if isinstance(trial, Trial)]
     return (
-        f"about {duration(wall(seconds, cores()))} with {cores()} at once on this machine, "
+        f"about {duration(wall(seconds, cores))} with {cores} at once on this machine, "
         f"{duration(sum(seconds))} one after another (estimated from short probes)"
     )
 

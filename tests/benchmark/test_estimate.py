@@ -4,9 +4,10 @@ import numpy as np
 import pytest
 
 from rollcall import Trial
-from rollcall.benchmark import estimate
+from rollcall.benchmark import estimate, timing
 from rollcall.benchmark.config.analysis import Analysis
-from rollcall.benchmark.estimate import Probe, estimates, missing, wall, work
+from rollcall.benchmark.engines import Work
+from rollcall.benchmark.estimate import estimates, missing, wall, work
 from rollcall.benchmark.federation.module import Federation
 from rollcall.participation import Population
 from rollcall.tasks import Batches
@@ -32,16 +33,20 @@ def clocked(monkeypatch, loop, client, batch):
     """A clock that only rounds, clients and evaluated batches move; and how many clients were called in each round."""
     now, called, evaluations = [0.0], [], []
     train, begin, validate = Federation.training_step, Federation.on_validation_epoch_start, Federation.validation_step
+    sgd = Work.sgd
 
     def training_step(self, *args):
-        active = len(self.participation.active(self.t))
-        # The first round of any size is slow, as it is where kernels are chosen and memory is taken.
-        now[0] += (loop + client * active) * (1 if active in called else 50 if active else 3)
-        called.append(active)
+        now[0] += loop * (1 if self.t > 3 else 50)  # the first rounds are slow
         return train(self, *args)
 
+    def local_work(self, clients, start):
+        # So is the first call of any number of clients, where kernels are chosen and memory is taken.
+        now[0] += client * len(clients) * (1 if len(clients) in called else 3)
+        called.append(len(clients))
+        return sgd(self, clients, start)
+
     def on_validation_epoch_start(self):
-        evaluations.append(len(called))
+        evaluations.append(1)
         return begin(self)
 
     def validation_step(self, *args):
@@ -49,9 +54,11 @@ def clocked(monkeypatch, loop, client, batch):
         return validate(self, *args)
 
     monkeypatch.setattr(Federation, "training_step", training_step)
+    monkeypatch.setattr(Work, "sgd", local_work)
     monkeypatch.setattr(Federation, "on_validation_epoch_start", on_validation_epoch_start)
     monkeypatch.setattr(Federation, "validation_step", validation_step)
-    monkeypatch.setattr(estimate, "perf_counter", lambda: now[0])
+    for module in (estimate, timing):
+        monkeypatch.setattr(module, "perf_counter", lambda: now[0])
     return called
 
 
@@ -59,8 +66,8 @@ def test_a_probe_finds_what_rounds_clients_and_evaluations_cost(monkeypatch):
     called = clocked(monkeypatch, loop=0.01, client=0.03, batch=0.5)
     trial = Trial.read(DIGITS)
     (seconds,) = estimates([trial]).values()
-    # A quarter second bears (0.01 + 2 x 0.03) / 2 = 0.035 s a client seven times, but the trial calls three.
-    assert sorted(set(called)) == [0, 2, 3]
+    # A quarter second bears eight clients, but the trial calls three.
+    assert sorted(set(called)) == [2, 3]
     # Evaluations after 0, 10, 20 and 25 rounds: half of 1,437 training images in one batch, 360 test images in another.
     assert seconds == pytest.approx(25 * (0.01 + 3 * 0.03) + 4 * 2 * 0.5)
     last = {"rounds": 7, "every": 3, "splits": ["test"]}  # 0, 10; then 20, 21, 24, 25 with the test images alone
@@ -78,7 +85,7 @@ def test_kinds_of_work_are_probed_once_and_methods_that_ask_all_are_charged_for_
     found = estimates(trials, lambda kinds: watched.append(len(kinds)) or kinds)
     rounds = [(found[trial.digest] - 4 * 2 * 0.5) / 25 for trial in trials]
     assert rounds == pytest.approx([0.1, 0.1, 0.37, 0.37])
-    assert max(called) == 7  # of the twelve, no more than a quarter second bears
+    assert max(called) == 8  # of the twelve, no more than a quarter second bears
     assert watched == [1]  # kind of work, for four trials
 
 
@@ -128,11 +135,6 @@ def test_what_counts_as_the_same_work():
     assert {kind(**changes) for changes in same} == {kind()}
     assert len({kind(**changes) for changes in other} | {kind()}) == 6
     assert work(Trial.read(DIGITS)).numerics.device == "cpu"
-
-
-def test_a_probe_calls_everybody_in_turn():
-    probe = Probe(5, most=2)
-    assert [probe.active(t).tolist() for t in range(7)] == [[0, 1], [], [2, 3], [], [0, 4], [], [1, 2]]
 
 
 def test_analyses_are_left_out_and_missing_data_are_named(tmp_path, monkeypatch):

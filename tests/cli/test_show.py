@@ -120,7 +120,7 @@ def test_a_setting_of_ones_own_file_is_refused_with_its_line(command, trial, com
 
 
 def test_show_estimates_where_the_data_are_here(store, tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr(estimate.os, "cpu_count", lambda: 2)
+    monkeypatch.setattr("os.cpu_count", lambda: 2)
     # 0.5 s a round, 2.5 s an evaluation: 10 + 3 x 2.5 (after 0, 10 and 20 rounds), four times.
     monkeypatch.setattr(estimate, "probe", lambda *_: estimate.Pace(loop=0.5, client=0.0, batch=2.5))
     out = rollcall(capsys, "show", write(tmp_path), "--estimate")[1]
