@@ -81,8 +81,6 @@ class Clocked(Participation):
         deadline: the seconds after which a round ends. Default: none.
         jitter: standard deviation of the logarithm of a client's time from round to round.
         failure: probability that an upload fails after the work, independently in each round.
-        idle: the seconds of a round without available clients. Default: the deadline, since the server waits for it in
-            vain; without one the median of T, since the server asks again about as late as after a round of one client.
     """
 
     def __init__(
@@ -95,7 +93,6 @@ class Clocked(Participation):
         deadline: float | None = None,
         jitter: float = 0.0,
         failure: Probability = 0.0,
-        idle: float | None = None,
     ) -> None:
         super().__init__(population)
         self.available, self.T, self.jitter = available, seconds, jitter
@@ -105,7 +102,9 @@ class Clocked(Participation):
             must = f"must be at least {seconds.min():.4g}, which the fastest client needs"
             raise ValueError(f"wait.deadline: {deadline:g} is not allowed; {must}")
         self.failure = resolve(failure, population, name="failure")
-        self.idle = idle if idle is not None else float(np.median(seconds)) if deadline is None else deadline
+        # A round without available clients: the server waits in vain for the deadline; without one it asks again about
+        # as late as after a round of one client.
+        self.idle = float(np.median(seconds)) if deadline is None else deadline
         self._round = lru_cache(maxsize=2)(self._computed)
         self._law = lru_cache(maxsize=64)(self._marginals)
 

@@ -55,11 +55,6 @@ class Clock(Settings):
     failure: Failure = Field(
         0.0, description="probability that an upload fails after the work: a number, one for each client, or a source"
     )
-    idle: NonNegativeFloat | None = Field(
-        None,
-        description="seconds of a round without available clients; by default the deadline, or else the time of the "
-        "median client",
-    )
 
     def bound(self, name: str) -> Any:
         """The value of a field as the clock takes it."""

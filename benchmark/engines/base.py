@@ -1,6 +1,5 @@
 """The interface of an engine, and the parts that all engines share."""
 
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import nan
@@ -74,7 +73,7 @@ class LocalState(NamedTuple):
             self.velocity[rows] = other.velocity
 
 
-class Engine(ABC):
+class Engine:
     """Computes the clients' local work of a trial, for which it is made once. All tensors are on one device.
 
     Each thread runs its kernels on one thread (`kernels_of_one_thread`), so that results do not depend on the number of
@@ -95,18 +94,18 @@ class Engine(ABC):
         return Work(self, t, lr, momentum)
 
     def of(self, clients: int) -> "Engine":
-        """The engine that computes a call with this number of clients."""
+        """The engine that computes a call with this number of clients; it has the next two methods."""
         return self
 
-    @abstractmethod
     def differentiate(
         self, work: "Work", clients: Int[Tensor, "a"], x: Float[Tensor, "a d"], step: int
     ) -> tuple[Float[Tensor, "a d"], Float[Tensor, "a"]]:
         """Minibatch gradients and losses at x, without weight decay; new tensors."""
+        raise NotImplementedError
 
-    @abstractmethod
     def train(self, work: "Work", clients: Int[Tensor, "a"], state: LocalState) -> None:
         """The K_i local steps of each client."""
+        raise NotImplementedError
 
 
 class Work:

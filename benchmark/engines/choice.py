@@ -4,11 +4,8 @@ from collections.abc import Callable
 from functools import cached_property
 from math import inf
 
-from jaxtyping import Float, Int
-from torch import Tensor
-
 from rollcall.benchmark.config.errors import SettingError
-from rollcall.benchmark.engines.base import Engine, LocalState, LocalTraining, Work
+from rollcall.benchmark.engines.base import Engine, LocalTraining
 from rollcall.benchmark.engines.feed import Feed
 from rollcall.benchmark.engines.flat_task import FlatTask
 from rollcall.benchmark.engines.sequential import Sequential
@@ -47,14 +44,6 @@ class Auto(Engine):
     def of(self, clients: int) -> Engine:
         vectorised = self.vectorised if clients >= self.fewest else None
         return self.sequential if vectorised is None else vectorised
-
-    def differentiate(
-        self, work: Work, clients: Int[Tensor, "a"], x: Float[Tensor, "a d"], step: int
-    ) -> tuple[Float[Tensor, "a d"], Float[Tensor, "a"]]:
-        return self.of(len(clients)).differentiate(work, clients, x, step)
-
-    def train(self, work: Work, clients: Int[Tensor, "a"], state: LocalState) -> None:
-        self.of(len(clients)).train(work, clients, state)
 
 
 def fewest(model: FlatTask, feed: Feed) -> float:

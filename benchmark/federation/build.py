@@ -186,7 +186,6 @@ def clocked(
             deadline=clock.wait.deadline,
             jitter=clock.jitter,
             failure=clock.bound("failure"),
-            idle=clock.idle,
         )
 
 
