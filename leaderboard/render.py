@@ -140,7 +140,7 @@ def _grid(table: Table, indices: Sequence[int], width: int) -> Grid:
     grid, marks = Grid(box=box.SIMPLE_HEAD), table.marks_best
     entries = {index: [_cell(row[index], marks) for row in table.rows] for index in indices}
     titles = {index: table.columns[index].title for index in indices}
-    if sum(max(map(len, [titles[index], *entries[index]])) + PADDING for index in indices) >= width:
+    if sum(max([len(titles[index]), *map(len, entries[index])]) + PADDING for index in indices) >= width:
         titles = {index: title.replace(" ", "\n") for index, title in titles.items()}
     for index in indices:
         justify: Literal["left", "right"] = "left" if table.columns[index].words else "right"

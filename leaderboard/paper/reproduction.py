@@ -260,7 +260,7 @@ def findings(all_judged: Sequence[Judged]) -> str:
     ]
     return PAGES.get_template("findings.md").render(
         told=content, shown=shown, origin=origin, rests=rests,
-        orders=orders(), picture=ORDERS,
+        orders=orders() if shown else [], picture=ORDERS,
     )  # fmt: skip
 
 

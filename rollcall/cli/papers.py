@@ -90,7 +90,8 @@ def report(
     compared = printed_chart(all_judged)
     if compared is not None:
         save(compared, to / pages.PICTURE)
-    save(orders_chart([(order, gaps) for order, _, gaps in pages.orders()]), to / pages.ORDERS)
+    if pages.ORDERS in texts[pages.FINDINGS]:
+        save(orders_chart([(order, gaps) for order, _, gaps in pages.orders()]), to / pages.ORDERS)
     say(f"{to / pages.NAME}, {to / pages.FINDINGS} and {to / 'pictures'}")
 
 
