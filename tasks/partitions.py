@@ -203,6 +203,24 @@ def _equal(
     return rows
 
 
+def shards(labels: Num[np.ndarray, "n"], clients: int, seed: int, *, each: int = 2) -> Parts:
+    """Samples are sorted by label and divided into shards, of which each client gets some (McMahan 2017).
+
+    There are m * each shards, whose sizes differ by one sample at most. Samples of the same label keep their order.
+
+    Args:
+        each: number of shards for each client, at least 1.
+    """
+    need_classes(labels, "shards")
+    if each < 1:
+        raise ValueError(f"partition.each: {each} is not allowed; must be at least 1")
+    need_samples(labels, clients, each)
+    pieces = np.array_split(np.argsort(labels, kind="stable"), clients * each)
+    hands = stream(seed, "partition").permutation(len(pieces)).reshape(clients, each)
+    rows = [np.concatenate([pieces[shard] for shard in hand]) for hand in hands]
+    return Parts(rows, realised(labels, rows))
+
+
 def by_label(
     labels: Num[np.ndarray, "n"],
     clients: int,
@@ -272,6 +290,7 @@ PARTITIONS: dict[str, Callable[..., Parts]] = {
     "iid": iid,
     "dirichlet": dirichlet,
     "dirichlet_by_class": dirichlet_by_class,
+    "shards": shards,
     "by_label": by_label,
     "from_file": from_file,
 }

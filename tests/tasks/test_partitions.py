@@ -13,6 +13,7 @@ from rollcall.tasks.partitions import (
     dirichlet_by_class,
     from_file,
     iid,
+    shards,
 )
 
 SHARE = np.array([0.5, 0.125, 0.0625, 0.3125])
@@ -21,6 +22,7 @@ SEEDED = {
     "iid": {},
     "dirichlet": {"alpha": 1.0},
     "dirichlet_by_class": {"alpha": 1.0},
+    "shards": {},
     "by_label": {"sizes": [2, 1, 1, 1]},
 }
 
@@ -208,3 +210,18 @@ def test_the_ends_of_the_parts_of_a_class_are_rounded():
     """Of three samples, 0.55 and 0.45 are due 1.65 and 1.35: two and one, not one and two."""
     (first, second) = _proportional(np.zeros(3, np.int64), np.array([[0.55], [0.45]]), np.random.default_rng(0))
     assert (len(first), len(second)) == (2, 1)
+
+
+def test_shards_are_runs_of_the_samples_in_the_order_of_their_labels():
+    parts = shards(LABELS, 10, 3, each=4)
+    place = np.empty(800, dtype=int)  # of each sample among those sorted by label, then by position
+    place[sorted(range(800), key=lambda row: (LABELS[row], row))] = range(800)
+    seen = []
+    for client, rows in enumerate(parts.rows):
+        assert len(rows) == 80
+        for run in place[rows].reshape(4, 20):
+            assert run[0] % 20 == 0
+            assert run.tolist() == list(range(run[0], run[0] + 20))
+            seen.append(run[0] // 20)
+        assert parts.classes[client].tolist() == [(LABELS[rows] == c).mean() for c in range(4)]
+    assert sorted(seen) == list(range(40))
