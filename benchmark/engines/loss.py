@@ -68,7 +68,7 @@ class PerClientGradients:
             after = {name: buffer.clone() for name, buffer in buffers.items()}  # the arguments must not change
             return functional_call(self.loss, (parameters, after), (batch,)), after
 
-        loss, pullback, after = vjp(loss_at, parameters, has_aux=True)
+        loss, pullback, after = vjp(loss_at, parameters, has_aux=True)  # type: ignore[misc]
         # Not torch.func.grad, nor ones_like: a recording would compute the loss of every step for its shape alone.
         (gradients,) = pullback(torch.ones((), dtype=loss.dtype, device=loss.device))
         return gradients, loss, after
@@ -82,7 +82,7 @@ class PerClientGradients:
 
             return vmap(sample_loss)(batch)
 
-        losses, pullback = vjp(losses_at, parameters)
+        losses, pullback = vjp(losses_at, parameters)  # type: ignore[misc]
         (gradients,) = pullback(weights)
         return gradients, weights @ losses
 

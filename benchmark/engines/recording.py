@@ -98,7 +98,7 @@ def record(function: Kernels, tensors: Sequence[Tensor]) -> Kernels:
 def is_view(node: Node) -> bool:
     """Whether a node has the numbers of its first argument: a view of it, or a product with 1 that is no result."""
     if node.target is torch.ops.aten.mul.Scalar:
-        return node.args[1] == 1 and all(user.op != "output" for user in node.users)
+        return bool(node.args[1] == 1) and all(user.op != "output" for user in node.users)
     schema = getattr(node.target, "_schema", None)
     return bool(schema and schema.returns[0].alias_info and not schema.is_mutable)
 

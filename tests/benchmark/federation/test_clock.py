@@ -8,7 +8,7 @@ from runs import DIGITS, Count
 
 from rollcall import SettingError, Trial, simulate
 from rollcall.benchmark.federation.build import build
-from rollcall.benchmark.sweep.jobs import columns
+from rollcall.benchmark.sweep.jobs import recorded
 
 # 3 clients, d = 2, K = 2 steps of one sample. Client i needs 2 / down + 2 / speed + 2 / up seconds, with one vector:
 # 0.5 + 1 + 1 = 2.5; 0.5 + 8 + 0.25 = 8.75; 0.5 + 2 + 0.5 = 3.
@@ -50,7 +50,7 @@ def test_seconds_and_costs_by_hand(name, wait):
 def test_seconds_are_a_column_that_a_report_may_name():
     for more, there in (({"clock": CLOCK}, True), ({}, False)):
         trial = Trial.read(TRIAL | {"algorithm": "fedavg"} | more)
-        assert ("time/seconds" in columns(build(trial))[0]) == there
+        assert ("time/seconds" in recorded(build(trial))) == there
 
 
 def test_a_method_that_selects_clients_is_taken_to_send_one_vector():
