@@ -234,7 +234,7 @@ def overall_table(over: Overall, baseline: str = "") -> tuple[Table, list[dict[s
     """
     ranks = over.ranks
     if baseline and baseline not in ranks:
-        raise not_among(baseline, ranks)
+        raise not_among(baseline, map(str, ranks))
     columns = [Column("method", words=True, axis=METHOD), Column("mean rank"), Column("best in")]
     columns += [Column(f"minus {baseline}", named=f"minus {method_name(baseline)}")] if baseline else []
     entries: list[list[Entry]] = []

@@ -126,7 +126,7 @@ class Supervised:
         self.loss = loss or (mse_loss if self.classes is None else cross_entropy)
         self.per_sample, self.accumulated = _metrics(metrics)
         try:
-            made = None if isinstance(network, type) or not callable(network) else self._network(0)
+            made: Any = None if isinstance(network, type) or not callable(network) else self._network(0)
         except Exception as error:
             raise ValueError(
                 f"network: cannot be made from a seed: {type(error).__name__}: {one_line(error)}"
@@ -148,8 +148,8 @@ class Supervised:
                 raise ValueError("owners: are not allowed beside clients or partition, which would have no effect")
             owned = [np.flatnonzero(owner == i) for i in range(len(self.names or ()))]
             clients, partition = len(owned), lambda labels, m, seed: parts_of(owned, labels)
-        self.options = {"clients": clients, "partition": _partition(partition), "validation": validation}
-        self.options |= {"test_share": test_share, "empty_clients": empty_clients}
+        self.options: dict[str, Any] = {"clients": clients, "partition": _partition(partition)}
+        self.options |= {"validation": validation, "test_share": test_share, "empty_clients": empty_clients}
 
     def __call__(
         self,
@@ -169,7 +169,7 @@ class Supervised:
         Raises:
             ValueError: an option out of range, or a partition by classes of a task without classes.
         """
-        options = {"clients": clients, "partition": partition, "validation": validation}
+        options: dict[str, Any] = {"clients": clients, "partition": partition, "validation": validation}
         options |= {"test_share": test_share, "empty_clients": empty_clients}
         options = self.options | {name: value for name, value in options.items() if value is not None}
         loss = copy.deepcopy(self.loss) if isinstance(self.loss, nn.Module) else self.loss
@@ -189,7 +189,7 @@ class Supervised:
         First in evaluation mode: torch's old weight_norm can only be copied after a call.
         """
         *_, targets = samples = self.splits["train"]
-        of_each = [] if self.classes is None else np.unique(targets, return_index=True)[1][:10]
+        of_each: Any = [] if self.classes is None else np.unique(targets, return_index=True)[1][:10]
         batch = tuple(column[np.union1d(of_each, range(min(2, len(targets)))).astype(int)] for column in samples)
         _check_task(SupervisedTask(network, self.loss, self.classes, self.per_sample).eval(), batch)
         network = copy.deepcopy(network)  # training changes the statistics of BatchNorm
@@ -226,9 +226,17 @@ class Supervised:
         if self.classes is not None:
             classes = parts.classes
             histogram = np.stack([np.bincount(labels[mine], minlength=self.classes) for mine in rows])
-        known = {"owners": owners, "classes": classes, "histogram": histogram, "names": self.names}
         with made_by(partition):
-            return ClientData(splits, rows, **known, empty_clients=empty_clients, seed=seed)
+            return ClientData(
+                splits,
+                rows,
+                owners=owners,
+                classes=classes,
+                histogram=histogram,
+                names=self.names,
+                empty_clients=empty_clients,
+                seed=seed,
+            )
 
 
 supervised = Supervised

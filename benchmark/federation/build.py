@@ -116,7 +116,7 @@ def content_of(trial: Trial, data: ClientData) -> str:
     for array in (*columns, *(array for array in arrays if array is not None)):
         tensor = torch.as_tensor(array).detach().cpu().contiguous()
         content.update(f"{tensor.dtype} {tuple(tensor.shape)}".encode())
-        content.update(tensor.flatten().view(torch.uint8).numpy())  # without a copy: data may be large
+        content.update(tensor.flatten().view(torch.uint8).numpy().data)  # without a copy: data may be large
     return content.hexdigest()[:16]
 
 

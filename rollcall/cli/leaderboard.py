@@ -2,7 +2,7 @@
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 from rich.console import Console
@@ -67,7 +67,7 @@ def leaderboard(
 
     chosen = PaperExperiment.read(experiment)
     if boards.is_board(chosen):
-        other = {"--variant": variant, "--metric": metric, "--only": only, "--overall": overall}
+        other: dict[str, Any] = {"--variant": variant, "--metric": metric, "--only": only, "--overall": overall}
         other |= {"--why": why, "--last-rounds": last_rounds, "--x": x}
         other |= {"--mlflow": mlflow, "--format csv": form == "csv"}
         if given := [option for option, value in other.items() if value]:
