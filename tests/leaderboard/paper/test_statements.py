@@ -18,11 +18,11 @@ from rollcall.benchmark.config.digest import serialised
 from rollcall.benchmark.config.experiment import names, places
 from rollcall.benchmark.experiments.ca_fed import analyses as ca_fed
 from rollcall.benchmark.experiments.fedpbc import analyses as fedpbc
+from rollcall.benchmark.experiments.sun import analyses as sun
 from rollcall.leaderboard.cells import cells
 from rollcall.leaderboard.paper.claims import check_claim
 from rollcall.leaderboard.paper.experiment import PaperExperiment
 from rollcall.leaderboard.runs import Run, unarchive
-from rollcall.participation.theory import separation
 from rollcall.tasks import ridge
 
 pytestmark = pytest.mark.full
@@ -175,7 +175,7 @@ BREAKS = {
     "PBC-49": ("fedpbc/statements", "doubly stochastic", "holds", (fedpbc, "_mixing", broadcast_before_averaging), {}),
     "PBC-12 exact": ("fedpbc/quadratics", "squared gradient is O", "holds", (fedpbc, "_mixing", broadcast_before_averaging), {}),
     "PBC-12": ("fedpbc/quadratics", "reaches the optimum as O", "holds", (FedPBC, "round", only_active), {"method": ["FedPBC"]}),
-    "SUN-09": ("sun/statements", "(0.3, 0.3, 0.4)", "holds", (separation, "stationary_separation", without_waiting), {}),
+    "SUN-09": ("sun/statements", "(0.3, 0.3, 0.4)", "holds", (sun, "stationary_separation", without_waiting), {}),
     "SUN-11": ("sun/quadratics", "for every R and p", "holds", (FedAvgDebiased, "round", lambda self, state, x, call, work: (FedAvg().round(Nothing(), x, call, work)[0], state)), {"case": ["R = 3, steeper p"]}),
     "PBC-52": ("fedpbc/statements", "summed change of a client", "holds", (fedpbc, "comb", lambda s, j: comb(s, j) if j < 3 else 0), {"analysis.steps": [5], "analysis.lr": [0.1]}),
     "SUN-32": ("sun/quadratics", "ends at the minimiser of the loss", "holds", (FedAvg, "round", LocalSGD.round), {"R": ["2"]}),
