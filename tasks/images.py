@@ -45,7 +45,7 @@ class Classification(Classifier):
         """Normalised images. Pixels (uint8) are normalised here; floating-point images are already normalised."""
         if images.is_floating_point():
             return images
-        return (images.to(self.mean.dtype) / 255 - self.mean) / self.std
+        return images.to(self.mean.dtype).div_(255).sub_(self.mean).div_(self.std)
 
     def forward(self, images: Num[Tensor, "n c h w"]) -> Float[Tensor, "n classes"]:
         """Logits."""
