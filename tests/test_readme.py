@@ -17,6 +17,7 @@ PAGES = [page for page in PAGES if not {"_build", "generated"} & {*page.parts}]
 BLOCKS = re.findall(r"```python\n(.*?)```", README, flags=re.DOTALL)
 
 
+@pytest.mark.full
 def test_a_method_of_ones_own(store, tmp_path, capsys):
     (block,) = (block for block in BLOCKS if "my_method.py" in block)
     assert len(block.splitlines()) <= 25
@@ -39,6 +40,7 @@ def test_a_method_of_ones_own(store, tmp_path, capsys):
         assert abs(loss - all_losses[twin]) < 1e-4
 
 
+@pytest.mark.full
 def test_the_python_example():
     (block,) = (block for block in BLOCKS if "simulate(" in block)
     names = {}

@@ -46,6 +46,7 @@ def test_a_trial_uses_it(installed):
         read("algorithm", "square_roots")
 
 
+@pytest.mark.full
 def test_the_list_has_it(installed):
     command = [sys.executable, "-m", "rollcall.cli", "list", "--json"]
     environment = os.environ | {"PYTHONPATH": str(installed)}

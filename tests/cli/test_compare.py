@@ -71,6 +71,7 @@ def test_nothing_to_compare(file, capsys):
     assert err.endswith("must be one of fedavg, fedpbc, paper, slow. Did you mean fedavg?\n")
 
 
+@pytest.mark.full
 def test_without_an_experiment_all_that_have_both(file, capsys):
     """Kept runs of the suite; and, in a store, own runs whose experiment's file is known."""
     rows, data = rows_of(capsys, "fedavg", "fedavg_debiased")

@@ -200,6 +200,7 @@ def links(folder):
                 yield f"{page.relative_to(folder)}: {path}#{place}"
 
 
+@pytest.mark.full
 def test_pages_of_ones_own_runs(tmp_path, monkeypatch, capsys):
     """`--html`: a method of one's own has its page with its code; the pages say what `--json` says."""
     monkeypatch.chdir(tmp_path)

@@ -122,6 +122,7 @@ COUNTED = [
 ]
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(("name", "options", "clock"), COUNTED)
 def test_the_stated_marginals_are_the_counted_ones(name, options, clock):
     rounds = 12_000

@@ -140,6 +140,7 @@ def silent():
         yield f"http://127.0.0.1:{server.getsockname()[1]}"
 
 
+@pytest.mark.full
 def test_a_server_that_does_not_answer_costs_a_line_and_the_next_run_brings_what_is_missing(
     store, silent, tmp_path, capsys, monkeypatch
 ):
