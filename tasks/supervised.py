@@ -210,7 +210,8 @@ class Supervised:
         if test_share and "test" in self.splits:
             raise ValueError(f"test_share: {test_share:g} is not allowed beside samples for the split test")
         train, splits, owners = self.splits["train"], dict(self.splits), dict(self.owners)
-        targets = train[-1].numpy()
+        y = train[-1]
+        targets = (y.float() if y.dtype == torch.bfloat16 else y).numpy()  # NumPy has no bfloat16
         labels = targets if targets.ndim == 1 else np.zeros(len(targets))
         parts = made_parts(partition, labels, clients, seed)
         rows: Sequence[np.ndarray] = parts.rows

@@ -326,3 +326,43 @@ def test_batch_norm_and_a_minibatch_of_one_sample():
 def test_parts_that_do_not_fit_are_refused(arguments, options, message):
     with pytest.raises(ValueError, match=f"^{message}"):
         supervised(*arguments, **options)(0)
+
+
+class InPlace(nn.Module):
+    """Adds to its input in place."""
+
+    def __init__(self):
+        super().__init__()
+        self.layer = line()
+
+    def forward(self, inputs):
+        return self.layer(inputs.add_(1))
+
+
+class RealAndImaginary(nn.Module):
+    """Takes complex inputs."""
+
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(6, 1)
+
+    def forward(self, inputs):
+        return self.layer(torch.cat([inputs.real, inputs.imag], dim=1).float())
+
+
+def test_the_checks_do_not_change_the_samples():
+    inputs = torch.from_numpy(X).float()
+    assert torch.equal(supervised((inputs.clone(), NUMBERS[0]), None, InPlace()).splits["train"][0], inputs)
+
+
+def test_complex_inputs_keep_their_imaginary_part():
+    (inputs, _) = supervised((X + 2j * X, NUMBERS[0]), None, RealAndImaginary()).splits["train"]
+    assert np.allclose(inputs.imag.numpy(), 2 * X, rtol=1e-6)
+
+
+def test_a_network_of_bfloat16_is_trained():
+    parts = supervised((X, NUMBERS[0]), None, line().bfloat16(), clients=2)
+    losses = simulate(
+        {"task": parts, "participation": "full", "algorithm": "fedavg", "local": {"lr": 0.05}, "rounds": 20}
+    ).history["train/loss"]
+    assert losses.iloc[-1] < 0.5 * losses.iloc[0]
