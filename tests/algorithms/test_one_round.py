@@ -1,10 +1,8 @@
-"""Which clients train, traffic, empty rounds and refusals; `test_against_numpy` has the numbers of all methods."""
+"""Which clients train, traffic, and CA-Fed by hand; `test_against_numpy` has the numbers of all methods."""
 
-import numpy as np
 import pytest
 import torch
 
-from rollcall import SettingError
 from rollcall.algorithms import (
     F3AST,
     CAFed,
@@ -16,7 +14,6 @@ from rollcall.algorithms import (
     Scaffold,
     Traffic,
 )
-from rollcall.benchmark.config.trial import Trial
 
 MOVES = torch.tensor([[1.0, 0.0], [0.0, 2.0], [-4.0, 6.0]], dtype=torch.float64)
 
@@ -143,49 +140,3 @@ def test_ca_fed_watches_before_it_trains():
 )
 def test_traffic(method, expected):
     assert method.traffic(method.init(X, 3), call([0, 2], **KNOWN)) == expected
-
-
-TRIAL = {
-    "task": {"name": "quadratic", "targets": np.ones((2, 1))},
-    "algorithm": "fedavg",
-    "local": {"steps": 3, "lr": 0.05},
-    "rounds": 3,
-}
-
-
-@pytest.mark.parametrize(
-    ("changes", "complaint"),
-    [
-        ({"algorithm": "feddyn", "local": {"momentum": 0.5}}, "local.momentum: 0.5 is not allowed with feddyn"),
-        ({"algorithm": "fedsgd"}, "local.steps: 3 is not allowed with fedsgd,"),
-        ({"algorithm": "fedsgd_iw"}, "local.steps: 3 is not allowed with fedsgd_iw"),
-        ({"algorithm": "fedpbc", "server": {"lr": 0.5}}, "server: .* is not allowed with fedpbc"),
-        ({"algorithm": "fedawe", "server": {"lr": 0.5}}, "server: .* is not allowed with fedawe"),
-        ({"algorithm": "scaffnew", "server": {"lr": 0.5}}, "server: .* is not allowed with scaffnew"),
-        (
-            {"algorithm": "fednova", "local": {"momentum": 0.5}},
-            "local.momentum: 0.5 is not allowed with fednova's rho 0;",
-        ),
-        ({"algorithm": {"name": "fednova", "rho": 0.5}}, "local.momentum: 0 is not allowed with fednova's rho 0.5;"),
-        ({"algorithm": "feddyn", "server": {"lr": 0.5}}, "server: .* is not allowed with feddyn"),
-        ({"algorithm": "fedavgm", "server": {"momentum": 0.5}}, "server: .* is not allowed with fedavgm"),
-        ({"algorithm": "fedadam", "server": {"optimizer": "adam"}}, "server: .* is not allowed with fedadam"),
-        ({"algorithm": "fedyogi", "server": {"lr": 0.1}}, "server: .* is not allowed with fedyogi"),
-        ({"algorithm": "amplified_fedavg", "server": {"lr": 0.1}}, "server: .* is not allowed with amplified_fedavg"),
-        (
-            {"algorithm": "amplified_scaffold", "server": {"lr": 0.1}},
-            "server: .* is not allowed with amplified_scaffold",
-        ),
-        (
-            {"algorithm": "amplified_scaffold", "local": {"momentum": 0.5}},
-            "momentum: 0.5 is not allowed with amplified",
-        ),
-        ({"algorithm": {"name": "fedstale", "beta": 1.5}}, "beta"),
-        ({"algorithm": "fedadam", "evaluation": {"weights": ["client"]}}, "evaluation.weights"),
-        ({"algorithm": {"name": "fedadam", "beta_1": 1.0}}, "beta_1"),
-        ({"algorithm": {"name": "amplified_fedavg", "P": 0}}, "P"),
-    ],
-)
-def test_settings_that_a_method_does_not_allow(changes, complaint):
-    with pytest.raises(SettingError, match=complaint):
-        Trial.read(TRIAL | changes)

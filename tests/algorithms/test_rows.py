@@ -3,13 +3,8 @@
 import numpy as np
 import pytest
 import torch
-from elsewhere import THERE, Elsewhere
 
-from rollcall.algorithms import ALGORITHMS, Round, Rows
-from rollcall.benchmark.conformance.subject import LR, MASK, Quadratics
-from rollcall.benchmark.conformance.subject import H as CURVATURES
-from rollcall.benchmark.conformance.subject import U as TARGETS
-from rollcall.benchmark.federation.state import StateBuffers
+from rollcall.algorithms import Rows
 
 
 def ids(*clients):
@@ -48,33 +43,3 @@ def test_numbers_of_another_type_or_length_are_no_rows():
     for wrong in (torch.zeros(1, 2), torch.zeros(1, 3, dtype=torch.float64), torch.zeros(2, 2, dtype=torch.float64)):
         with pytest.raises((RuntimeError, IndexError, TypeError)):
             kept.put(ids(1), wrong)
-
-
-WITH_ROWS = ("mifa", "fedvarp", "scaffold", "scaffnew", "focus", "fedawe", "feddyn", "mimic")
-WITH_OPTIONS = [*((name, {}) for name in WITH_ROWS), ("amplified_scaffold", {"P": 4})]
-
-
-def run(name, options, device):
-    """The models of ten rounds, computed on a device."""
-    method, path = ALGORITHMS[name](**options), []
-    u, h = torch.tensor(TARGETS).to(device), torch.tensor(CURVATURES).to(device)
-    K = torch.full((len(TARGETS),), 3).to(device)
-    x = torch.zeros(2, dtype=torch.float64, device=device)
-    buffers = StateBuffers(method.init(torch.zeros(2, dtype=torch.float64), len(TARGETS))).to(device)
-    for t, on in enumerate(MASK):
-        active = torch.from_numpy(np.flatnonzero(on)).to(device)
-        call = Round(t, active, LR, torch.full((5,), 0.2, dtype=torch.float64, device=device))
-        update, state = method.round(buffers.get(), x, call, Quadratics(u, h, K, LR))
-        buffers.set(state)
-        x = x if update is None else x + update
-        path.append(x.to("cpu").tolist())
-    assert {part.device.type for part in buffers.buffers()} == {torch.device(device).type}
-    return path
-
-
-@pytest.mark.parametrize(("name", "options"), WITH_OPTIONS, ids=str)
-def test_states_follow_to_another_device(name, options):
-    with torch.no_grad():
-        expected = run(name, options, "cpu")
-        with Elsewhere():
-            assert run(name, options, THERE) == expected

@@ -13,7 +13,6 @@ from rollcall.tasks.base import Task
 from rollcall.tasks.partitions import Parts
 
 STEPS, LR, T = 5, 0.1, 3
-CROP = {"name": "crop_flip", "padding": 1}
 
 
 def ragged(labels, m):
@@ -22,11 +21,11 @@ def ragged(labels, m):
     return Parts(np.split(np.arange(bounds[-1]), bounds[:-1]), np.full((m, 10), 0.1))
 
 
-def rigs(batch_size=16, local=LocalTraining(STEPS), wrap=lambda task: task, per="sample", momentum=None, **vectorised):  # noqa: B008
+def rigs(batch_size=16, local=LocalTraining(STEPS), wrap=lambda task: task, momentum=None, **vectorised):  # noqa: B008
     """Works of round T by both engines, of the same augmented digits in float64, and the model."""
     found = []
     for engine in (Sequential, Vectorised):
-        crop = lambda seed: AUGMENTATIONS["crop_flip"](seed, padding=1, per=per, fill="mean")  # noqa: E731
+        crop = lambda seed: AUGMENTATIONS["crop_flip"](seed, padding=1, fill="mean")  # noqa: E731
         task, data = digits(0, clients=6, augmentation=crop, partition=lambda labels, m, seed: ragged(labels, m))
         task = wrap(task).double()
         feed = Feed(task, data.splits["train"], Minibatches(data.parts, batch_size, seed=0))

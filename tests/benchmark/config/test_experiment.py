@@ -5,14 +5,12 @@ import yaml
 from pydantic import ValidationError
 
 from rollcall import SettingError
-from rollcall.benchmark.config.base import load_yaml, validated
-from rollcall.benchmark.config.digest import digest
+from rollcall.benchmark.config.base import validated
 from rollcall.benchmark.config.experiment import (
     Experiment,
     label_of,
     labelled,
     merged,
-    names,
     places,
     selected,
     trials,
@@ -141,16 +139,6 @@ def test_an_axis_or_a_label_that_no_grid_has_is_refused(change, complaint):
     with pytest.raises(SettingError) as caught:
         validated(Experiment, content)
     assert str(caught.value).partition(". Did you mean ")[0] == complaint
-
-
-@pytest.mark.parametrize("name", names())
-def test_every_experiment_of_the_suite_is_valid_and_its_runs_are_found_by_their_settings(name, tmp_path):
-    experiment = Experiment.read(name)
-    assert experiment.about
-    found = places(experiment)
-    assert {place.digest for place in found} == {trial.digest for trial in trials(experiment)} != set()
-    found[-1].trial.save(tmp_path)
-    assert found[-1].digest == digest(load_yaml(tmp_path / "trial.yaml"))
 
 
 @pytest.mark.parametrize(

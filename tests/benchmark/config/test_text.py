@@ -25,18 +25,13 @@ def test_a_number_with_an_exponent_is_a_number(text, tmp_path):
         assert domain("local.lr", read_space(space)["local.lr"]).values == (NUMBERS[text], 7)
 
 
-@pytest.mark.parametrize("text", WORDS)
-def test_other_texts_stay_texts(text):
-    assert parsed(f"a: {text}") == {"a": text}
-    assert parsed(f"a: '{text}'") == {"a": text}
-
-
 @pytest.mark.parametrize("text", [*NUMBERS, *WORDS, "12e4567890", "true", ""])
 def test_what_is_written_is_read_as_it_was(text):
     """A digest such as 12e4567890 is a text."""
     content = {"text": text, "number": 1e-5, "list": [text]}
-    assert parsed(dumped(content)) == content
-    assert yaml.safe_load(dumped(content)) == content
+    assert parsed(dumped(content)) == yaml.safe_load(dumped(content)) == content
+    if text in WORDS:
+        assert parsed(f"a: {text}") == {"a": text}
 
 
 @pytest.mark.parametrize(

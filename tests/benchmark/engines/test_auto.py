@@ -84,10 +84,7 @@ class Counting(nn.Module):
 
 NETWORKS = {
     "gru": lambda: Last(nn.GRU(2, 3, batch_first=True)),
-    "lstm": lambda: Last(nn.LSTM(2, 3, batch_first=True, num_layers=2)),
-    "rnn": lambda: Last(nn.RNN(2, 3, batch_first=True)),
     "attention": Attentive,
-    "weight norm": lambda: nn.Sequential(nn.Flatten(), nn.utils.weight_norm(nn.Linear(10, 2))),
     "parametrized": lambda: nn.Sequential(nn.Flatten(), nn.utils.parametrizations.weight_norm(nn.Linear(10, 2))),
     "BatchNorm": lambda: nn.Sequential(nn.Flatten(), nn.Linear(10, 4), nn.BatchNorm1d(4), nn.Linear(4, 2)),
     "a value": Counting,
@@ -133,7 +130,7 @@ class Wrong(nn.Module):
         return self.out(x.flatten(1)).exp().mul_(2)
 
 
-@pytest.mark.parametrize("engine", ["auto", "sequential", "vectorised"])
-def test_an_error_of_both_engines_is_the_users(engine):
-    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
-        simulate(trial(Wrong, engine))
+def test_an_error_of_both_engines_is_the_users():
+    for engine in ("auto", "vectorised"):
+        with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+            simulate(trial(Wrong, engine))

@@ -17,20 +17,6 @@ class Plain(Task):
     metrics = loss
 
 
-def test_only_a_task_that_augments_gets_keys():
-    class Shifted(Plain):
-        def augment(self, batch, keys):
-            assert keys.tolist() == [[1, 2, 0], [1, 2, 1]]
-            return batch[0] + 1, batch[1]
-
-    samples = (torch.arange(12.0).reshape(4, 3), torch.arange(4.0))
-    minibatches = Minibatches([np.array([0]), np.array([3, 1])], "full", seed=0)
-    for task, shift in ((Plain(lr=0.1), 0), (Shifted(lr=0.1), 1)):
-        x, y = Feed(task, samples, minibatches).batch(1, 2)
-        assert x.tolist() == [[9 + shift, 10 + shift, 11 + shift], [3 + shift, 4 + shift, 5 + shift]]
-        assert y.tolist() == [3, 1]
-
-
 def test_a_task_prepares_samples_once_for_all_steps():
     """Pixels become normalised images; the loss is the same, bit for bit."""
     task = Classification(nn.Sequential(nn.Flatten(), nn.Linear(4, 2)), mean=(0.3,), std=(0.7,))

@@ -80,15 +80,6 @@ def test_results_do_not_depend_on_the_number_of_threads(normalised, monkeypatch)
         assert all(torch.equal(a, b) for a, b in zip(found[0], others, strict=True))
 
 
-def test_an_error_in_a_thread_comes_out(monkeypatch):
-    monkeypatch.setattr("rollcall.benchmark.engines.sequential.WORTH_A_THREAD", 0.0)
-    engine, task, samples = images(nn.Flatten(), nn.Linear(32, 3), workers=2)
-    assert engine.threads == 2
-    samples[1].fill_(7)  # no such class
-    with pytest.raises(IndexError, match="out of bounds"):
-        engine.round(0, LR).sgd(torch.arange(3), parameters_to_vector(task.parameters()).repeat(3, 1))
-
-
 def test_dropout_follows_client_and_step_and_leaves_torch_alone(monkeypatch):
     monkeypatch.setattr("rollcall.benchmark.engines.sequential.WORTH_A_THREAD", 0.0)
     engine, task, _ = images(nn.Flatten(), nn.Dropout(0.5), nn.Linear(32, 3))

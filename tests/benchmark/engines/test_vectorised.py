@@ -1,7 +1,6 @@
 """The vectorised engine against the sequential one, which has tests of its own."""
 
 import numpy as np
-import pytest
 import torch
 from engine_rigs import STEPS, WRAPS, Standardising, rigs
 from torch.utils._python_dispatch import TorchDispatchMode
@@ -9,9 +8,8 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from rollcall.benchmark.engines import LocalTraining
 
 
-@pytest.mark.parametrize("wrap", WRAPS)
-def test_memory_decides_only_how_many_are_computed_at_once(wrap):
-    _, roomy, x = rigs(wrap=WRAPS[wrap])
+def test_memory_decides_only_how_many_are_computed_at_once():
+    _, roomy, x = rigs()
     engine = roomy.engine
     each = engine.chunk_size.bytes_per_client + 16 * (
         engine.chunk_size.bytes_per_sample + STEPS * engine.chunk_size.bytes_per_step_sample
@@ -22,7 +20,7 @@ def test_memory_decides_only_how_many_are_computed_at_once(wrap):
     whole = roomy.sgd(clients, start, **options)
     assert len(list(engine._chunks(list(range(6)), STEPS))) == 1
     for fitting, parts in ((2, 3), (4, 2), (0, 6)):
-        _, tight, _ = rigs(wrap=WRAPS[wrap], memory=fitting * each)
+        _, tight, _ = rigs(memory=fitting * each)
         assert len(list(tight.engine._chunks(list(range(6)), STEPS))) == parts
         assert (tight.sgd(clients, start, **options) - whole).abs().max() < 1e-12
         gradients, losses = tight.gradients(clients, start, 1)
@@ -53,17 +51,8 @@ def test_as_many_at_once_as_fit_and_need_no_padding():
 K = np.array([1, 4, 2, 7, 3, 1])
 
 
-@pytest.mark.parametrize("wrap", WRAPS)
-@pytest.mark.parametrize(
-    "local",
-    [
-        LocalTraining(K),
-        LocalTraining(K, momentum=0.9, weight_decay=0.01),
-    ],
-    ids=["sgd", "momentum"],
-)
-def test_a_client_that_is_done_stays_while_others_go_on(wrap, local):
-    sequential, vectorised, x = rigs(local=local, wrap=WRAPS[wrap])
+def test_a_client_that_is_done_stays_while_others_go_on():
+    sequential, vectorised, x = rigs(local=LocalTraining(K, momentum=0.9, weight_decay=0.01), wrap=WRAPS["batchnorm"])
     # Nine clients would be padded to ten. Here the clients with steps left are padded with those that are done.
     vectorised.engine.padded_number = lambda clients: clients + 1 if vectorised.engine.padding else clients
     clients = torch.tensor([3, 0, 5, 1, 4])
@@ -80,9 +69,8 @@ def test_many_steps_are_dealt_in_pieces():
     assert (one - other).abs().max() < 1e-10
 
 
-@pytest.mark.parametrize("per", ["sample", "minibatch"])
-def test_stacked_minibatches_are_those_of_the_feed_bit_for_bit(per):
-    sequential, vectorised, _ = rigs(per=per)
+def test_stacked_minibatches_are_those_of_the_feed_bit_for_bit():
+    sequential, vectorised, _ = rigs()
     feed, clients, first = sequential.feed, torch.tensor([5, 0, 2]), 7
     stacked = vectorised.feed.stacked(clients.tolist(), [first] * 3, 4)
     short = 0
@@ -116,9 +104,8 @@ class Waits(TorchDispatchMode):
         return operator(*arguments, **(options or {}))
 
 
-@pytest.mark.parametrize("wrap", WRAPS)
-def test_the_host_reads_nothing_but_who_is_asked(wrap, monkeypatch):
-    _, work, x = rigs(wrap=WRAPS[wrap])
+def test_the_host_reads_nothing_but_who_is_asked(monkeypatch):
+    _, work, x = rigs(wrap=WRAPS["batchnorm"])
     clients, read = torch.arange(6), []
     tolist = torch.Tensor.tolist
     monkeypatch.setattr(torch.Tensor, "tolist", lambda tensor: read.append(tensor) or tolist(tensor))

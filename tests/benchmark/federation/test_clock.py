@@ -151,35 +151,6 @@ def test_without_a_clock_there_are_no_seconds_and_everything_is_as_before():
     )
 
 
-REFUSED = [
-    ({}, "clock.speed: is missing; it must be given"),
-    ({"speed": None}, "clock.speed: null is not allowed; must be numbers"),
-    ({"speed": 0}, "clock.speed: 0 (client 0) is not allowed; must be above 0"),
-    ({"speed": [1.0, 2.0]}, "clock.speed: shape (2,) is not allowed; must be one number or [3], one for each client"),
-    ({"speed": "lognormal"}, "clock.speed.median: is missing; it must be given"),
-    ({"speed": {"name": "lognormal", "median": -1}}, "clock.median: -1 is not allowed; must be at least 0"),
-    ({"speed": "fast"}, "clock.speed: 'fast' is not allowed; must be numbers, or the path of a .npy or .npz file"),
-    ({"speed": 1, "wait": "some"}, "clock.wait: 'some' is not allowed; must be all, {first: N}, {deadline: SECONDS}, or both keys"),
-    ({"speed": 1, "wait": {"first": 0}}, "clock.wait.first: 0 is not allowed; must be greater than 0"),
-    ({"speed": 1, "wait": {"first": 4}}, "clock.wait.first: 4 is not allowed; must be in [1, 3]"),
-    ({"speed": 1, "wait": {"deadline": 1}}, "clock.wait.deadline: 1 is not allowed; must be at least 2, which the fastest client needs"),
-    ({"speed": 1, "failure": 1.5}, "clock.failure: 1.5 (client 0) is not allowed; must be in [0, 1]"),
-]  # fmt: skip
-
-
-@pytest.mark.parametrize(("clock", "complaint"), REFUSED)
-def test_what_is_refused_in_one_line(clock, complaint):
-    with pytest.raises(SettingError) as caught:
-        simulate(TRIAL | {"algorithm": "fedavg", "clock": clock})
-    assert str(caught.value).startswith(complaint)
-    assert "\n" not in str(caught.value)
-
-
-def test_a_method_that_does_not_wait_is_refused():
-    with pytest.raises(SettingError, match=r"^algorithm\.name: 'local_sgd' is not allowed with a clock; it exchanges"):
-        simulate(TRIAL | {"algorithm": "local_sgd", "clock": CLOCK})
-
-
 def test_a_method_is_told_the_probability_to_be_in_time():
     p = {"participation": {"name": "bernoulli", "probability": 0.5}}
     trial = TRIAL | p | {"algorithm": "fedavg_known", "clock": CLOCK | {"wait": {"deadline": 4}}}
