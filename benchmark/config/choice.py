@@ -27,6 +27,7 @@ from rollcall.benchmark.config.errors import CompleteError, SettingError, Source
 from rollcall.benchmark.config.source import (
     SUITE,
     Source,
+    absolute,
     address_of,
     contributed_line,
     definition,
@@ -38,9 +39,6 @@ from rollcall.benchmark.config.source import (
     source_of,
     told,
 )
-
-GROUP = "rollcall"
-"""The group of entry points of installed packages; an entry point is named `KIND.NAME`."""
 
 REFUSAL = re.compile(r"[\w.]+: .*(is|are) not allowed")
 """How a `ValueError` begins that names the setting itself."""
@@ -64,17 +62,12 @@ class Kind:
 
     address: str
     about: str
-    parameters: str = ""
+    parameters: tuple[str, ...] = ()
     returns: str = ""
     returned: str = ""
     subclass: bool = False
     method: str = ""
     adapts: str = ""
-
-    @property
-    def supplied(self) -> int:
-        """The number of parameters that the suite supplies."""
-        return len(self.parameters.split(", ")) if self.parameters else 0
 
     @cached_property
     def known(self) -> Mapping[str, Callable[..., Any]]:
@@ -113,7 +106,7 @@ KINDS = {
     "task": Kind(
         "rollcall.tasks:TASKS",
         "Data, model and partition of the samples among clients. The key `task` of a trial.",
-        "seed",
+        ("seed",),
         "rollcall.tasks:Task rollcall.tasks:ClientData",
         "(rollcall.tasks.Task, rollcall.tasks.ClientData); rollcall.tasks.supervised(train, test, network) makes one, "
         "also from a LightningModule",
@@ -121,14 +114,14 @@ KINDS = {
     "model": Kind(
         "rollcall.tasks.models:MODELS",
         "The network. An option of the image tasks.",
-        "shape, classes",
+        ("shape", "classes"),
         "torch.nn:Module",
         adapts="rollcall.tasks.supervised:checked_model",
     ),
     "partition": Kind(
         "rollcall.tasks.partitions:PARTITIONS",
         "How samples are split among clients. An option of the image tasks.",
-        "labels, clients, seed",
+        ("labels", "clients", "seed"),
         "rollcall.tasks.partitions:Parts",
         "rollcall.tasks.partitions.Parts, or a list of the samples' numbers for each client",
         adapts="rollcall.tasks.partitions:checked_parts",
@@ -136,13 +129,13 @@ KINDS = {
     "augmentation": Kind(
         "rollcall.tasks.augmentation:AUGMENTATIONS",
         "How training images are changed before each step. An option of the image tasks.",
-        "seed",
+        ("seed",),
         "rollcall.tasks.augmentation:Augment",
     ),
     "participation": Kind(
         "rollcall.participation:MODELS",
         "Which clients are available in each round. The key `participation` of a trial.",
-        "population",
+        ("population",),
         "rollcall.participation:Participation",
         "a rollcall.participation.Participation or another object with active(t); or a function of (t, rng) that "
         "returns a mask or ids of clients; or a mask",
@@ -152,19 +145,19 @@ KINDS = {
     "probability": Kind(
         "rollcall.participation.probabilities:PROBABILITIES",
         "Where the probabilities of the clients come from. An option of most participation models.",
-        "population",
+        ("population",),
         returned="a probability for each client",
     ),
     "variation": Kind(
         "rollcall.participation.variations:VARIATIONS",
         "How the probabilities change over time. An option of some participation models.",
-        "p, t",
+        ("p", "t"),
         returned="a probability for each client",
     ),
     "speed": Kind(
         "rollcall.participation.clock:SPEEDS",
         "Speeds of devices and links. The keys `speed`, `up` and `down` of `clock`.",
-        "population, rng",
+        ("population", "rng"),
         returned="a speed for each client",
     ),
     "algorithm": Kind(
@@ -176,13 +169,13 @@ KINDS = {
     "schedule": Kind(
         "rollcall.benchmark.config.optimization:SCHEDULES",
         "How the local learning rate changes over rounds. The key `schedule` of `local`.",
-        "t",
+        ("t",),
         returned="a number",
     ),
     "server_optimizer": Kind(
         "rollcall.benchmark.federation.server_optimizers:OPTIMIZERS",
         "Optimizer of the server's model for a method's update. The key `optimizer` of `server`.",
-        "params, lr",
+        ("params", "lr"),
         "torch.optim:Optimizer",
     ),
     "metric": Kind(
@@ -194,13 +187,13 @@ KINDS = {
     "function": Kind(
         "rollcall.participation.function:FUNCTIONS",
         "A user-defined function (t, rng) of active clients. An option of the participation model `function`.",
-        "t, rng",
+        ("t", "rng"),
         returned="a mask or ids of clients",
     ),
     "analysis": Kind(
         "rollcall.participation.analyses:ANALYSES",
         "A computation without training. The key `analysis` of a panel.",
-        "seed",
+        ("seed",),
         "pandas:DataFrame",
     ),
 }
@@ -263,18 +256,147 @@ def read(kind: str, value: Any) -> Choice:
     if isinstance(value, Choice):
         return value
     value = _in_long_form(value) if kind == "participation" else value
-    settings = dict(value) if isinstance(value, Mapping) else {"name": value}
-    name = settings.pop("name", None)
+    name, settings = _split(value)
     if name is None or isinstance(name, bool | int | float | list | tuple | Mapping):
         raise SettingError(f"name: is missing in {in_yaml(value)}; must be {_names(kind, None)}")
-    chosen = find(kind, name) if isinstance(name, str) else _from_object(kind, name)
-    settings = chosen.options | settings
-    model = _model(chosen.factory, 1 if isinstance(chosen.factory, Constant) else KINDS[kind].supplied)
-    settings = for_pydantic(settings, model, f"an option of {chosen.name}")
+    chosen = find(kind, name)
+    supplied = 1 if isinstance(chosen.factory, Constant) else len(KINDS[kind].parameters)
+    model = _model(chosen.factory, supplied)
+    settings = for_pydantic(chosen.options | settings, model, f"an option of {chosen.name}")
     try:
         return dataclasses.replace(chosen, options=dict(model.model_validate(settings)))
     except ValidationError as error:
         raise from_pydantic(error) from None
+
+
+def _split(value: Any) -> tuple[Any, dict[str, Any]]:
+    """The name of a choice, or the object, and its options."""
+    settings = dict(value) if isinstance(value, Mapping) else {"name": value}
+    return settings.pop("name", None), settings
+
+
+def _in_long_form(value: Any) -> Any:
+    """A participation model in its long form; what has no short form is returned as it is.
+
+    An array [rounds, m], its name, or the path of a recording becomes the model `trace`. A function of (t, rng), or its
+    name, becomes the model `function`; options that this model lacks are those of the function.
+    """
+    if isinstance(value, np.ndarray | list | tuple) or (isinstance(value, str) and value.endswith(DATA_FILES)):
+        return {"name": "trace", "mask": value}
+    name, settings = _split(value)
+    address = _address("participation", name) if isinstance(name, str) else ""
+    thing = loaded(address)[0] if ":" in address else name
+    if isinstance(thing, np.ndarray):
+        return {"name": "trace", "mask": thing} | settings
+    from rollcall.participation.function import FromFunction, is_draw
+
+    if not is_draw(thing):
+        return value
+    own, models = inspect.signature(thing).parameters, inspect.signature(FromFunction).parameters
+    of_function = {key: option for key, option in settings.items() if key in own or key not in models}
+    of_model = {key: option for key, option in settings.items() if key not in of_function}
+    return {"name": "function", "function": {"name": address or name} | of_function} | of_model
+
+
+# From a name or an object to what was chosen.
+
+
+def installed(kind: str) -> dict[str, Any]:
+    """The choices of a kind that installed packages offer, by name: the entry points `KIND.NAME` of `rollcall`."""
+    points = _points(tuple(sys.path))
+    return {name.removeprefix(f"{kind}."): point for name, point in points.items() if name.startswith(f"{kind}.")}
+
+
+@cache
+def _points(path: tuple[str, ...]) -> dict[str, Any]:
+    """All that packages on this `sys.path` offer, by name. Reading their metadata takes 20 ms."""
+    return {point.name: point for point in entry_points(group="rollcall")}
+
+
+def _names(kind: str, name: Any) -> str:
+    names = [*KINDS[kind].known, *installed(kind)]
+    own = "your own as FILE.py:NAME or package.module:NAME"
+    return f"one of {listed(names, name, f'; or {own}')}" if names else own
+
+
+def _address(kind: str, name: str) -> str:
+    """The address of what an installed package offers by a name; every other name as it is."""
+    suite = name in KINDS[kind].known
+    return str(installed(kind)[name].value) if not suite and name in installed(kind) else name
+
+
+def find(kind: str, name: Any) -> Choice:
+    """The choice that a name stands for, or a class, a function or an instance. It has no options yet.
+
+    Raises:
+        SettingError: unknown name, or something that is not of this kind.
+    """
+    entry, source = KINDS[kind], None
+    if not isinstance(name, str):
+        if entry.subclass and isinstance(name, entry.results) and dataclasses.is_dataclass(name):
+            return dataclasses.replace(find(kind, type(name)), options=fields_of(name))
+        thing = name
+    elif name in entry.known:
+        thing = entry.known[name]
+    elif ":" in (address := _address(kind, name)):
+        thing, source = loaded(address)
+        name = absolute(name)
+        source = None if address.startswith(SUITE) else source
+    else:
+        raise SettingError(f"name: {name!r} is not allowed; must be {_names(kind, name)}")
+    for own, value in entry.known.items():
+        if value is thing:
+            return Choice(own, {}, thing, kind)
+    if not isinstance(name, str):
+        refuse_local(thing)
+        name, source = address_of(thing), source_of(thing)
+    factory = _factory(kind, name.rpartition("/")[2], thing)
+    remember(thing, source)
+    return Choice(name, {}, factory, kind, source)
+
+
+def _factory(kind: str, label: str, thing: Any) -> Callable[..., Any]:
+    """A user's callable; or of a result one that makes it, whatever is supplied.
+
+    Raises:
+        SettingError: it cannot be of this kind.
+    """
+    entry, is_class = KINDS[kind], isinstance(thing, type)
+    if entry.results and not is_class and entry.fits(thing):
+        return Constant(thing)
+    needs = f"a function of ({', '.join(entry.parameters)}) that returns {entry.described}"
+    if entry.subclass:
+        needs = f"a subclass of {entry.returns.replace(':', '.')}"
+    refusal = f"name: {label!r} is not allowed; must be {needs}; it "
+    if not (entry.makes(thing) if is_class else callable(thing) and not entry.subclass):
+        raise SettingError(f"{refusal}is {in_words(thing)}")
+    try:
+        parameters = list(inspect.signature(thing, eval_str=True).parameters.values())
+    except NameError as error:
+        raise SourceError(f"{definition(thing)}: {told(error)}") from None
+    for i, name in enumerate(entry.parameters):  # an option must not take what the suite supplies
+        one = parameters[i] if i < len(parameters) else None
+        positional = one and one.kind in (one.POSITIONAL_ONLY, one.POSITIONAL_OR_KEYWORD)
+        if one is None or not (positional and (one.default is one.empty or one.name == name)):
+            taken = ", ".join(str(one).partition(":")[0] for one in parameters)
+            rule = "Parameters after the first ones are its options, each by name"
+            raise SettingError(f"{refusal}takes ({taken}), at {definition(thing)}. {rule}")
+    return thing
+
+
+def as_written(value: Any) -> Any:
+    """An object as a file of settings has it: the suite's by its name, a method by its class and its fields."""
+    loaded_kinds = [kind for kind in KINDS.values() if kind.address.partition(":")[0] in sys.modules]
+    if any(kind.subclass and isinstance(value, kind.results) for kind in loaded_kinds):
+        return {"name": type(value)} | fields_of(value)
+    known = (named for kind in loaded_kinds for named in kind.known.items())
+    return next((name for name, one in known if one is value), value)
+
+
+def fields_of(value: Any) -> dict[str, Any]:
+    """The fields of a dataclass that are not at their defaults, by name."""
+    fields = [field for field in dataclasses.fields(value) if field.init]
+    return {one.name: getattr(value, one.name) for one in fields if getattr(value, one.name) != one.default}
 
 
 def kind_of(name: str) -> str:
@@ -306,140 +428,7 @@ def _by_class(cls: type) -> list[str]:
     return ["metric"] if "metric" in kinds else kinds  # torchmetrics' metrics are torch modules
 
 
-def installed(kind: str) -> dict[str, Any]:
-    """The choices of a kind that installed packages offer, by name."""
-    points = _points(tuple(sys.path))
-    return {name.removeprefix(f"{kind}."): point for name, point in points.items() if name.startswith(f"{kind}.")}
-
-
-@cache
-def _points(path: tuple[str, ...]) -> dict[str, Any]:
-    """All that packages on this `sys.path` offer, by name. Reading their metadata takes 20 ms."""
-    return {point.name: point for point in entry_points(group=GROUP)}
-
-
-def _names(kind: str, name: Any) -> str:
-    names = [*KINDS[kind].known, *installed(kind)]
-    own = "your own as FILE.py:NAME or package.module:NAME"
-    return f"one of {listed(names, name, f'; or {own}')}" if names else own
-
-
-def find(kind: str, name: str) -> Choice:
-    """The choice that a name stands for, without options.
-
-    Raises:
-        SettingError: unknown name, or something that is not of this kind.
-    """
-    if name in KINDS[kind].known:
-        return Choice(name, {}, KINDS[kind].known[name], kind)
-    address = _address(kind, name)
-    if ":" not in address:
-        raise SettingError(f"name: {name!r} is not allowed; must be {_names(kind, name)}")
-    thing, source = loaded(address)
-    if address.startswith(SUITE):
-        return _of_suite(kind, thing) or _own(kind, name, thing, None)
-    if address == name and ".py:" in name:  # the absolute path, which every working directory reads
-        name = f"{source.file}:{name.rpartition(':')[2]}"
-    return _of_suite(kind, thing) or _own(kind, name, thing, source)
-
-
-def _address(kind: str, name: str) -> str:
-    """The address of what an installed package offers by a name; every other name as it is."""
-    known = name in KINDS[kind].known or ":" in name
-    return name if known or name not in installed(kind) else str(installed(kind)[name].value)
-
-
-def _of_suite(kind: str, factory: Any) -> Choice | None:
-    """A callable that is one of the suite's, by its name there."""
-    known = KINDS[kind].known
-    return next((Choice(name, {}, factory, kind) for name, value in known.items() if value is factory), None)
-
-
-def _from_object(kind: str, value: Any) -> Choice:
-    """A class, a function or an instance as a choice."""
-    if KINDS[kind].subclass and isinstance(value, KINDS[kind].results) and dataclasses.is_dataclass(value):
-        return dataclasses.replace(_from_object(kind, type(value)), options=fields_of(value))
-    if (known := _of_suite(kind, value)) is not None:
-        return known
-    refuse_local(value)
-    return _own(kind, address_of(value), value, source_of(value))
-
-
-def as_written(value: Any) -> Any:
-    """An object as a file of settings has it: the suite's by its name, a method by its class and its fields."""
-    loaded_kinds = [kind for kind in KINDS.values() if kind.address.partition(":")[0] in sys.modules]
-    if any(kind.subclass and isinstance(value, kind.results) for kind in loaded_kinds):
-        return {"name": type(value)} | fields_of(value)
-    known = (named for kind in loaded_kinds for named in kind.known.items())
-    return next((name for name, one in known if one is value), value)
-
-
-def fields_of(value: Any) -> dict[str, Any]:
-    """The fields of a dataclass that are not at their defaults, by name."""
-    fields = [field for field in dataclasses.fields(value) if field.init]
-    return {one.name: getattr(value, one.name) for one in fields if getattr(value, one.name) != one.default}
-
-
-def _own(kind: str, name: str, thing: Any, source: Source | None) -> Choice:
-    """A user's choice, or one of the suite's that has no short name: a callable, or a result, which is then made
-    whatever is supplied.
-
-    Raises:
-        SettingError: it cannot be of this kind.
-    """
-    entry, label, factory = KINDS[kind], name.rpartition("/")[2], thing
-    needs = f"a function of ({entry.parameters}) that returns {entry.described}"
-    if entry.subclass:
-        needs = f"a subclass of {entry.returns.replace(':', '.')}"
-    refusal = f"name: {label!r} is not allowed; must be {needs}; it "
-    is_class = isinstance(thing, type)
-    if entry.results and not is_class and entry.fits(thing):
-        factory = Constant(thing)
-    elif not (entry.makes(thing) if is_class else callable(thing) and not entry.subclass):
-        raise SettingError(f"{refusal}is {in_words(thing)}")
-    else:
-        try:
-            parameters = list(inspect.signature(thing, eval_str=True).parameters.values())
-        except NameError as error:
-            raise SourceError(f"{definition(thing)}: {told(error)}") from None
-        free = [  # an option must not take what the suite supplies
-            one.kind in (one.POSITIONAL_ONLY, one.POSITIONAL_OR_KEYWORD)
-            and (one.default is one.empty or one.name == name)
-            for name, one in zip(entry.parameters.split(", "), parameters, strict=False)
-        ]
-        if sum(free[: entry.supplied]) < entry.supplied:
-            taken = ", ".join(str(one).partition(":")[0] for one in parameters)
-            raise SettingError(
-                f"{refusal}takes ({taken}), at {definition(thing)}. Parameters after the first ones are its options, "
-                "each by name"
-            )
-    remember(thing, source)
-    return Choice(name, {}, factory, kind, source)
-
-
-def _in_long_form(value: Any) -> Any:
-    """A participation model in its long form; what has no short form is returned as it is.
-
-    An array [rounds, m], its name, or the path of a recording becomes the model `trace`. A function of (t, rng), or its
-    name, becomes the model `function`; options that this model lacks are those of the function.
-    """
-    if isinstance(value, np.ndarray | list | tuple) or (isinstance(value, str) and value.endswith(DATA_FILES)):
-        return {"name": "trace", "mask": value}
-    settings = dict(value) if isinstance(value, Mapping) else {"name": value}
-    name = thing = settings.pop("name", None)
-    if isinstance(name, str):
-        name = _address("participation", name)
-        thing = loaded(name)[0] if ":" in name else None
-    if isinstance(thing, np.ndarray):
-        return {"name": "trace", "mask": thing} | settings
-    from rollcall.participation.function import FromFunction, is_draw
-
-    if not is_draw(thing):
-        return value
-    own, models = inspect.signature(thing).parameters, inspect.signature(FromFunction).parameters
-    of_function = {key: option for key, option in settings.items() if key in own or key not in models}
-    of_model = {key: option for key, option in settings.items() if key not in of_function}
-    return {"name": "function", "function": {"name": name} | of_function} | of_model
+# Options.
 
 
 def options(factory: Callable[..., Any], supplied: int) -> dict[str, inspect.Parameter]:
@@ -495,20 +484,25 @@ def read_option(kind: str, members: tuple[Any, ...], value: Any) -> Any:
         return float(value)
     if (value is None and NoneType in members) or (isinstance(value, int) and int in members):
         return value
-    try:
-        if isinstance(value, str | Path):
-            from rollcall.participation import recording
-
-            if str in members and Path(value).is_file():
-                return recording.load(value)
-            if str in members and recording.named(value):  # its file is read when a trial is built
-                return value
-            if np.ndarray in members and Path(value).suffix in DATA_FILES:
-                return recording.array(Path(value))
-    except ValueError as error:
-        raise CompleteError(str(error)) from None
     if np.ndarray not in members:
         raise ValueError(f"must be {_names(kind, value)}")
+    return _array(value, members)
+
+
+def _array(value: Any, members: tuple[Any, ...]) -> Any:
+    """Numbers, those of a file, or texts. A recording with a name stays its name: it is read when a trial is built."""
+    if isinstance(value, str | Path):
+        from rollcall.participation import recording
+
+        try:
+            if str in members and Path(value).is_file():
+                return recording.load(value)
+            if str in members and recording.named(value):
+                return value
+            if Path(value).suffix in DATA_FILES:
+                return recording.array(Path(value))
+        except ValueError as error:
+            raise CompleteError(str(error)) from None
     try:
         numbers = np.asarray(value)
     except ValueError:
@@ -519,13 +513,17 @@ def read_option(kind: str, members: tuple[Any, ...], value: Any) -> Any:
     return numbers
 
 
+# A user's callable at work.
+
+
 def _checked_call(kind: str, factory: Callable[..., Any], *supplied: Any, **options: Any) -> Any:
     """What a user's callable makes, checked, in the form that the suite takes.
 
     Raises:
         SourceError: it raised an error or made something else; with the file and the line.
     """
-    entry = KINDS[kind]
+    entry, place = KINDS[kind], definition(factory)
+    place = f"{place}: " if place else ""
     try:
         result = factory(*supplied, **options)
     except Exception as error:
@@ -533,23 +531,17 @@ def _checked_call(kind: str, factory: Callable[..., Any], *supplied: Any, **opti
         named = isinstance(error, ValueError) and (of_suite or REFUSAL.match(str(error)))
         if isinstance(error, SourceError) or named:
             raise
-        raise _located(factory, error) from error
+        raise SourceError(f"{contributed_line(error) or place}{_said(error)}") from error
     try:
         adapted = resolve_name(entry.adapts)(result, *supplied) if entry.adapts else result
     except Exception as error:
-        raise _located(factory, error) from error
+        raise SourceError(f"{contributed_line(error) or place}{_said(error)}") from error
     if not entry.fits(adapted):
-        raise SourceError(f"{_place(factory)}must return {entry.described}; returned {in_words(result)}")
+        raise SourceError(f"{place}must return {entry.described}; returned {in_words(result)}")
     return adapted
 
 
-def _place(factory: Callable[..., Any]) -> str:
-    place = definition(factory)
-    return f"{place}: " if place else ""
-
-
-def _located(factory: Callable[..., Any], error: Exception) -> SourceError:
-    """An error of a user's code with its file and line; an error that names a setting keeps its own words."""
-    line = contributed_line(error)
-    own_words = REFUSAL.match(str(error)) or (isinstance(error, ValueError) and not line)  # of a check of the suite
-    return SourceError(f"{line or _place(factory)}{error if own_words else told(error)}")
+def _said(error: Exception) -> str:
+    """An error of a user's code. One of a check of the suite keeps its own words."""
+    own_words = REFUSAL.match(str(error)) or (isinstance(error, ValueError) and not contributed_line(error))
+    return str(error) if own_words else told(error)

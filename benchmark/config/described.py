@@ -72,7 +72,7 @@ def options_in_words(kind: str, factory: Callable[..., Any]) -> dict[str, tuple[
     """The options of a choice by name: the values that each takes with its default, and its meaning."""
     said = parse(inspect.getdoc(factory.func if isinstance(factory, partial) else factory))
     words = {}
-    for key, parameter in options(factory, KINDS[kind].supplied).items():
+    for key, parameter in options(factory, len(KINDS[kind].parameters)).items():
         required = parameter.default is parameter.empty
         default = "required" if required else f"default {value_in_words(parameter.default)}"
         words[key] = f"{type_in_words(parameter.annotation, key)}; {default}", said.meanings.get(key, "")

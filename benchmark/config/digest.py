@@ -14,6 +14,7 @@ from pydantic import ModelWrapValidatorHandler, PrivateAttr, model_validator
 
 from rollcall.benchmark.config.base import DATA_FILES, Settings, load_yaml, mapped, validated
 from rollcall.benchmark.config.choice import Choice, as_written
+from rollcall.benchmark.config.errors import SettingError
 from rollcall.benchmark.config.source import (
     ADDRESS,
     SUITE,
@@ -57,12 +58,6 @@ def run_name(spec: Mapping[str, Any]) -> str:
     chosen = serialised(spec.get("analysis", spec.get("algorithm", "")))
     name = str(chosen.get("name") if isinstance(chosen, dict) else chosen)
     return f"{name.rpartition(':')[2]}-seed{spec.get('seed', 0)}-{digest(spec)}"
-
-
-def copy_name(file: str) -> str:
-    """The name of the copy of a user's file in a run folder that has one of another file of this name."""
-    path = Path(file)
-    return f"{path.stem}-{hashlib.sha256(file.encode()).hexdigest()[:8]}{path.suffix}"
 
 
 def array_file(array: np.ndarray) -> str:
@@ -218,10 +213,10 @@ class Spec(Settings):
     @property
     def copies(self) -> dict[str, Source]:
         """The same files by their names in `source/` of the run folder."""
-        copies: dict[str, Source] = {}
-        for source in self.sources:
-            name = Path(source.file).name
-            copies[copy_name(source.file) if name in copies else name] = source
+        copies = {Path(source.file).name: source for source in self.sources}
+        if len(copies) < len(self.sources):
+            files = ", ".join(source.file for source in self.sources)
+            raise SettingError(f"two files of your code have the same name; rename one: {files}")
         return copies
 
     @property
@@ -274,11 +269,9 @@ def from_copies(settings: Any, folder: Path) -> dict[str, Any]:
     """The settings of a run folder with the user's files as the run had them: their copies in `source/`."""
 
     def copied(leaf: Any) -> Any:
-        file, colon, name = leaf.rpartition(":") if isinstance(leaf, str) else ("", "", "")
-        if not (colon and file.endswith(".py")):
-            return leaf
-        copies = [folder / "source" / one for one in (copy_name(file), Path(file).name)]
-        return next((f"{copy}:{name}" for copy in copies if copy.is_file()), leaf)
+        file, _, name = leaf.rpartition(":") if isinstance(leaf, str) else ("", "", "")
+        copy = folder / "source" / Path(file).name
+        return f"{copy}:{name}" if file.endswith(".py") and copy.is_file() else leaf
 
     return mapped(written(settings), copied)
 
@@ -333,20 +326,19 @@ def _text(value: Any) -> str:
     return _texts[key]
 
 
-def _parts(value: Any) -> Any:
-    """The settings of a mapping, the options of a choice or the entries of a list; None if it has no parts."""
-    if isinstance(value, Settings):
-        return dict(value)
-    return value.options if isinstance(value, Choice) else list(value) if isinstance(value, tuple | list) else None
+def _inside(value: Any) -> Any:
+    """A choice or validated settings as a mapping of what is inside; anything else as it is."""
+    if isinstance(value, Choice):
+        return {"name": value.name, **value.options}
+    return dict(value) if isinstance(value, Settings) else value
 
 
 def _complete(value: Any, array: Callable[[np.ndarray], Any]) -> Any:
-    parts = _parts(value)
-    if isinstance(parts, dict):
-        name = {"name": value.name} if isinstance(value, Choice) else {}
-        return name | {key: _complete(part, array) for key, part in parts.items()}
-    if parts is not None:
-        return [_complete(part, array) for part in parts]
+    value = _inside(value)
+    if isinstance(value, dict):
+        return {key: _complete(one, array) for key, one in value.items()}
+    if isinstance(value, tuple | list):
+        return [_complete(one, array) for one in value]
     return array(value) if isinstance(value, np.ndarray) else value
 
 
@@ -354,6 +346,6 @@ def _choices(value: Any) -> Iterator[Choice]:
     """All choices in settings, with those among the options of a choice."""
     if isinstance(value, Choice):
         yield value
-    parts = _parts(value) or ()
-    for part in parts.values() if isinstance(parts, dict) else parts:
-        yield from _choices(part)
+    value = _inside(value)
+    for one in value.values() if isinstance(value, dict) else value if isinstance(value, tuple | list) else ():
+        yield from _choices(one)

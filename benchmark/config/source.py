@@ -1,4 +1,4 @@
-"""The user's own code: loading a file or a module, digests of code and of objects, and where an error was raised."""
+"""The user's own code: loading it, what identifies it in a digest, and the place of an error in it."""
 
 import ast
 import hashlib
@@ -13,22 +13,16 @@ from dataclasses import dataclass, field
 from functools import cache, partial
 from importlib import import_module
 from importlib.util import find_spec
-from operator import attrgetter
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 import numpy as np
 
-from rollcall.benchmark.config.errors import SettingError, SourceError
+from rollcall.benchmark.config.errors import SettingError, SourceError, listed
 
 SUITE = "rollcall."
 ADDRESS = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*")
-PRODUCT = re.compile(r"(?:addmm: )?mat1 and mat2 shapes cannot be multiplied \(\d+x(\d+) and (\d+)x\d+\)")
-"""Torch's text for a layer that does not fit its input."""
-
-CONTRIBUTED = "rollcall_contributed_"
-"""How the names of the modules begin that are loaded from users' files."""
 
 
 @dataclass(frozen=True)
@@ -44,37 +38,15 @@ class Source:
         return hashlib.sha256(self.text.encode()).hexdigest()
 
 
+# Loading.
+
 _texts: dict[str, str] = {}
-_files: set[str] = set()
+"""Texts to use instead of files, by path."""
 
 
 def supply(texts: Mapping[str, str]) -> None:
     """Use these texts, by path, instead of the files: on a machine that may not have the files."""
     _texts.update(texts)
-
-
-def loaded(address: str) -> tuple[Any, Source]:
-    """The value of `FILE.py:NAME` or `package.module:NAME`, and its source.
-
-    Raises:
-        SettingError: there is no such file or module, it cannot be run, or it does not define the name.
-    """
-    if ".py:" not in address:
-        value = _imported(address)
-        return value, source_of(value)
-    path, _, name = address.rpartition(":")
-    file = Path(path).resolve()
-    text = _text(str(file))
-    if text is None:
-        raise SettingError(f"name: {address!r} is not allowed; there is no file {file}")
-    module = _module(str(file), text)
-    if not hasattr(module, name):
-        defined = [key for key, value in vars(module).items() if getattr(value, "__module__", "") == module.__name__]
-        raise SettingError(
-            f"name: {address!r} is not allowed; {file.name} must define {name}; it defines "
-            f"{', '.join(defined) or 'nothing'}"
-        )
-    return getattr(module, name), Source(str(file), text)
 
 
 def _text(file: str) -> str | None:
@@ -84,10 +56,37 @@ def _text(file: str) -> str | None:
     return Path(file).read_bytes().decode() if Path(file).is_file() else None
 
 
+def loaded(address: str) -> tuple[Any, Source]:
+    """The value of `FILE.py:NAME` or `package.module:NAME`, and its source.
+
+    Raises:
+        SettingError: there is no such file or module, it cannot be run, or it does not define the name.
+    """
+    place, _, name = address.rpartition(":")
+    refused = f"name: {address!r} is not allowed; "
+    source = None
+    if place.endswith(".py"):
+        file = str(Path(place).resolve())
+        text = _text(file)
+        if text is None:
+            raise SettingError(f"{refused}there is no file {file}")
+        module, source = _module(file, text), Source(file, text)
+    else:
+        module = _imported(place, refused)
+    if not hasattr(module, name):
+        own = (
+            key for key, one in vars(module).items() if str(getattr(one, "__module__", "")).startswith(module.__name__)
+        )
+        defined = [key for key in own if not key.startswith("_")]
+        raise SettingError(f"{refused}{Path(place).name} must define {name}; it defines {listed(defined, name)}")
+    value = getattr(module, name)
+    return value, source or source_of(value)
+
+
 @cache
 def _module(file: str, text: str) -> ModuleType:
     """A file as a module. It is run once; after a change of its content, again."""
-    module = ModuleType(f"{CONTRIBUTED}{hashlib.sha256((file + text).encode()).hexdigest()[:8]}")
+    module = ModuleType(f"rollcall_contributed_{hashlib.sha256((file + text).encode()).hexdigest()[:8]}")
     module.__file__ = file
     sys.modules[module.__name__] = module  # dataclasses and pickle look their module up
     try:
@@ -100,25 +99,26 @@ def _module(file: str, text: str) -> ModuleType:
     return module
 
 
-def _imported(address: str) -> Any:
-    """The value of `package.module:Name`."""
-    module_name, _, attribute = address.partition(":")
+def _imported(name: str, refused: str) -> ModuleType:
+    """A module by its name."""
     try:
-        value: Any = import_module(module_name)
-    except ModuleNotFoundError as error:
-        if error.name and module_name.startswith(error.name):
-            raise SettingError(
-                f"name: {address!r} is not allowed; there is no module {error.name}. "
-                "Install its package, or name a file: FILE.py:NAME"
-            ) from None
-        raise SourceError(f"{address}: {told(error)}") from None
+        return import_module(name)
     except (Exception, SystemExit) as error:
+        if isinstance(error, ModuleNotFoundError) and error.name and name.startswith(error.name):
+            needs = "Install its package, or name a file: FILE.py:NAME"
+            raise SettingError(f"{refused}there is no module {error.name}. {needs}") from None
         files = {frame.filename for frame in traceback.extract_tb(error.__traceback__)}
-        raise SourceError(f"{address}: {contributed_line(error, files)}{told(error)}") from None
-    try:
-        return attrgetter(attribute)(value)
-    except AttributeError as error:
-        raise SettingError(f"name: {address!r} is not allowed; {module_name} does not define {error.name}") from None
+        raise SourceError(f"{name}: {contributed_line(error, files)}{told(error)}") from None
+
+
+# Names and digests.
+
+
+def plain(value: Any) -> Any:
+    """The class or function behind a callable: without filled-in arguments, and of an instance its class."""
+    while isinstance(value, partial):
+        value = value.func
+    return value if inspect.isclass(value) or inspect.isroutine(value) else type(value)
 
 
 def source_of(value: Any) -> Source:
@@ -150,11 +150,7 @@ def is_reachable(value: Any) -> bool:
 
 
 def refuse_local(value: Any) -> None:
-    """Refuse a lambda, and a function or class of a function: their text does not tell two of them apart.
-
-    Raises:
-        SettingError: names it and its place.
-    """
+    """Raise SettingError for a lambda, and a function or class of a function: their text does not identify them."""
     name = getattr(value, "__qualname__", "")
     if "<" in name:
         place = definition(value)
@@ -187,13 +183,6 @@ def identity_of_name(name: str) -> str:
     return name if text is None else f"{Source(path, text).digest}:{attribute}"
 
 
-def plain(value: Any) -> Any:
-    """The class or function behind a callable: without filled-in arguments, and of an instance its class."""
-    while isinstance(value, partial):
-        value = value.func
-    return value if inspect.isclass(value) or inspect.isroutine(value) else type(value)
-
-
 def suite_code(factory: Callable[..., Any]) -> dict[str, str]:
     """The modules of the suite that define a choice and its base classes, each with a digest of its code.
 
@@ -221,62 +210,6 @@ def _code_digest(file: str) -> str:
             docstrings = [one for one in node.body if isinstance(one, ast.Expr) and isinstance(one.value, ast.Constant)]
             node.body = [one for one in node.body if one not in docstrings] or [ast.Pass()]
     return hashlib.sha256(ast.unparse(tree).encode()).hexdigest()[:10]
-
-
-def remember(factory: Any, source: Source | None) -> None:
-    """Remember the file of a contributed choice, so that `contributed_line` finds its lines."""
-    thing = plain(factory)
-    if thing.__module__.startswith(SUITE):  # such as the class of what `supervised` makes
-        return
-    code = getattr(thing, "__code__", None)
-    _files.update([source.file] if source else [], [code.co_filename] if code else [])
-
-
-def contributed_line(error: BaseException, files: Collection[str] = _files) -> str:
-    """`FILE:LINE`, with a colon and a space, of the innermost line of these files in a traceback; empty without one."""
-    for frame in reversed(traceback.extract_tb(error.__traceback__)):
-        if frame.filename in files:
-            return f"{shown(frame.filename)}:{frame.lineno}: "
-    return ""
-
-
-def definition(factory: Callable[..., Any]) -> str:
-    """`FILE:LINE` of the definition of a class or function; empty if it is in no file."""
-    thing = plain(factory)
-    try:
-        return f"{shown(inspect.getfile(thing))}:{inspect.getsourcelines(thing)[1]}"
-    except (OSError, TypeError):
-        return ""
-
-
-def in_words(value: Any) -> str:
-    """A value in words, with the place of its definition."""
-    if isinstance(value, tuple):
-        return f"({', '.join(type(entry).__name__ for entry in value)})"
-    if not isinstance(value, type) and not inspect.isroutine(value):
-        name = type(value).__name__
-        return "None" if value is None else f"{'an' if name[0] in 'aeiouAEIOU' else 'a'} {name}"
-    bases = ", ".join(base.__name__ for base in getattr(value, "__bases__", ()) if base is not object)
-    kind = "class" if isinstance(value, type) else "function"
-    place = definition(value)
-    return f"a {kind}{f' of {bases}' if bases else ''}{f', at {place}' if place else ''}"
-
-
-def told(error: BaseException) -> str:
-    """An error in one line, with what to do about it where that is known."""
-    first = next(iter(str(error).splitlines()), "")[:200]
-    first = re.sub(PRODUCT, r"a linear layer takes \2 features, but its input has \1", first)
-    text = f"{type(error).__name__}: {first}" if first else type(error).__name__
-    if isinstance(error, ModuleNotFoundError):
-        return f"{text}. Install it, or correct the import; what you wrote yourself must be in this one file"
-    if isinstance(error, NameError):
-        return f"{text}. Import or define it in this file"
-    return text
-
-
-def shown(path: str) -> str:
-    """A path, relative to the working directory if it is inside."""
-    return str(Path(path).relative_to(Path.cwd())) if Path(path).is_relative_to(Path.cwd()) else path
 
 
 def fingerprint(value: Any) -> str:
@@ -320,3 +253,62 @@ def _parts_of(value: Any) -> list[Any]:
         cells = [cell.cell_contents for cell in value.__closure__ or ()]
         return [marshal.dumps(value.__code__, 2), value.__defaults__, cells]  # 2: without marks that vary
     return [vars(value)] if hasattr(value, "__dict__") else [type(value).__qualname__]
+
+
+# Errors.
+
+_files: set[str] = set()
+"""The files of contributed choices."""
+
+
+def remember(factory: Any, source: Source | None) -> None:
+    """Remember the file of a contributed choice, so that `contributed_line` finds its lines."""
+    thing = plain(factory)
+    if thing.__module__.startswith(SUITE):  # such as the class of what `supervised` makes
+        return
+    code = getattr(thing, "__code__", None)
+    _files.update([source.file] if source else [], [code.co_filename] if code else [])
+
+
+def contributed_line(error: BaseException, files: Collection[str] = _files) -> str:
+    """`FILE:LINE`, with a colon and a space, of the innermost line of these files in a traceback; empty without one."""
+    for frame in reversed(traceback.extract_tb(error.__traceback__)):
+        if frame.filename in files:
+            return f"{shown(frame.filename)}:{frame.lineno}: "
+    return ""
+
+
+def definition(factory: Callable[..., Any]) -> str:
+    """`FILE:LINE` of the definition of a class or function; empty if it is in no file."""
+    thing = plain(factory)
+    try:
+        return f"{shown(inspect.getfile(thing))}:{inspect.getsourcelines(thing)[1]}"
+    except (OSError, TypeError):
+        return ""
+
+
+def in_words(value: Any) -> str:
+    """A value in words, with the place of its definition."""
+    if isinstance(value, tuple):
+        return f"({', '.join(type(entry).__name__ for entry in value)})"
+    if not isinstance(value, type) and not inspect.isroutine(value):
+        name = type(value).__name__
+        return "None" if value is None else f"{'an' if name[0] in 'aeiouAEIOU' else 'a'} {name}"
+    bases = ", ".join(base.__name__ for base in getattr(value, "__bases__", ()) if base is not object)
+    kind = "class" if isinstance(value, type) else "function"
+    place = definition(value)
+    return f"a {kind}{f' of {bases}' if bases else ''}{f', at {place}' if place else ''}"
+
+
+def told(error: BaseException) -> str:
+    """An error in one line."""
+    first = next(iter(str(error).splitlines()), "")[:200]
+    text = f"{type(error).__name__}: {first}" if first else type(error).__name__
+    if isinstance(error, ModuleNotFoundError):
+        return f"{text}. Install it, or correct the import; what you wrote yourself must be in this one file"
+    return text
+
+
+def shown(path: str) -> str:
+    """A path, relative to the working directory if it is inside."""
+    return str(Path(path).relative_to(Path.cwd())) if Path(path).is_relative_to(Path.cwd()) else path

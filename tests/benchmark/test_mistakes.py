@@ -79,8 +79,8 @@ def Mine(shape, classes):  # here
 # For each mistake: the file, the command, and parts of the message.
 MISTAKES = {
     "syntax error": ("class Mine(:  # here\n    pass\n", CHECK, ["this is not Python: invalid syntax"]),
-    "forgotten import": ("class Mine(Memoryless):  # here\n    pass\n", CHECK, ["name 'Memoryless' is not defined", "Import or define it"]),
-    "forgotten import in a function": (method("return np.mean(D), state" + HERE), CHECK, ["name 'np' is not defined", "Import or define it"]),
+    "forgotten import": ("class Mine(Memoryless):  # here\n    pass\n", CHECK, ["name 'Memoryless' is not defined"]),
+    "forgotten import in a function": (method("return np.mean(D), state" + HERE), CHECK, ["name 'np' is not defined"]),
     "module that is not installed": ("import tensorlow  # here\n", CHECK, ["No module named 'tensorlow'", "Install it, or correct the import"]),
     "misspelt name": (method("return D.mean(dim=0), state"), ("check", "mine.py:Mien"), ["mine.py must define Mien; it defines Mine"]),
     "forgotten requires": (method("return (D / call.probability[A, None]).mean(dim=0), state", HERE), CHECK, ["requires = ('probability',)", "call.probability is None"]),
@@ -102,7 +102,7 @@ MISTAKES = {
     "no metrics in a run": (TASK.format("metrics", "pass"), OF_TASK, ["task: mine.py:9: Other.metrics returned None; must return a dict of tensors with the key `loss`"]),
     "metrics of another number of samples": (TASK.format("metrics", "return {'loss': batch[0].new_zeros(3)}"), OF_TASK, ["Other.metrics returned 'loss': a float32 tensor [3]; must return 'loss': a tensor [2] with a value for each sample"]),
     "a loss for each sample": (TASK.format("loss", "return batch[0].new_zeros(2)"), OF_TASK, ["Other.loss returned a float32 tensor [2]; must return one number, the mean over the samples"]),
-    "a network for other images": ("from torch import nn\n\ndef Mine(shape, classes):  # here\n    return nn.Sequential(nn.Flatten(), nn.Linear(63, 10))\n", run(task=DIGITS | {"model": "mine.py:Mine"}), ["for images of shape [1, 8, 8]: a linear layer takes 63 features, but its input has 64"]),
+    "a network for other images": ("from torch import nn\n\ndef Mine(shape, classes):  # here\n    return nn.Sequential(nn.Flatten(), nn.Linear(63, 10))\n", run(task=DIGITS | {"model": "mine.py:Mine"}), ["for images of shape [1, 8, 8]: mat1 and mat2 shapes cannot be multiplied (2x64 and 63x10)"]),
     "a network that returns a tuple": (NETWORK, run(task=DIGITS | {"model": "mine.py:Mine"}), ["network: gives a tuple for 2 samples; must give [2, 10], a logit for each class"]),
     "exception in a run": (method('raise RuntimeError("no luck")' + HERE), OWN, ["failed: Mine-seed0", "RuntimeError: no luck"]),
     "wrong signature": (

@@ -72,7 +72,7 @@ def test_every_choice_and_option_is_listed(kind):
             assert f"- [`{name}`](#choice-algorithm-{reference.slug(name)}): " in page
         else:
             section = page.split(f"## `{name}`\n")[1].split("\n## ")[0]
-        for option in options(factory, KINDS[kind].supplied):
+        for option in options(factory, len(KINDS[kind].parameters)):
             assert f"\n`{option}`\n: " in section
 
 
