@@ -16,9 +16,8 @@ import torch
 from jaxtyping import Int
 from lightning.pytorch import Callback, LightningModule, Trainer
 
-from rollcall.benchmark.config.analysis import Analysis
 from rollcall.benchmark.config.choice import read
-from rollcall.benchmark.config.trial import Evaluation, Trial
+from rollcall.benchmark.config.trial import Analysis, Evaluation, Trial
 from rollcall.benchmark.engines import kernels_of_one_thread
 from rollcall.benchmark.federation.build import build
 from rollcall.benchmark.federation.module import Federation

@@ -13,11 +13,10 @@ from latex2mathml.converter import convert
 from pydantic import BaseModel
 from typer.cli import get_docs_for_click
 
-from rollcall.benchmark.config.analysis import Analysis
 from rollcall.benchmark.config.choice import KINDS
 from rollcall.benchmark.config.described import options_in_words, parse, slug, text_of, type_in_words, value_in_words
 from rollcall.benchmark.config.experiment import Experiment, Variant
-from rollcall.benchmark.config.trial import Trial
+from rollcall.benchmark.config.trial import Analysis, Trial
 from rollcall.cli.app import app
 from rollcall.leaderboard.names import method_name
 from rollcall.leaderboard.paper.experiment import PaperExperiment

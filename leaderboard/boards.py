@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from rollcall.benchmark.config.base import validated
 from rollcall.benchmark.config.errors import SettingError
-from rollcall.benchmark.config.experiment import Experiment
+from rollcall.benchmark.config.experiment import Experiment, Report
 from rollcall.benchmark.config.metric import Metric
-from rollcall.benchmark.config.report import Report
 from rollcall.benchmark.config.text import counted
 from rollcall.leaderboard import render
 from rollcall.leaderboard.cells import cells, planned_rounds, searches

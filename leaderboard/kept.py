@@ -11,12 +11,11 @@ import numpy as np
 import pandas as pd
 from pandas.api.types import is_numeric_dtype
 
-from rollcall.benchmark.config.analysis import Analysis
 from rollcall.benchmark.config.digest import FREE
 from rollcall.benchmark.config.errors import SettingError
 from rollcall.benchmark.config.experiment import GridPoint, names, places
 from rollcall.benchmark.config.text import counted
-from rollcall.benchmark.config.trial import Trial
+from rollcall.benchmark.config.trial import Analysis, Trial
 from rollcall.benchmark.federation.simulation import simulate
 from rollcall.benchmark.search.entry import TOLERANCE
 from rollcall.leaderboard.paper.experiment import PaperExperiment

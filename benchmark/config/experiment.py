@@ -9,18 +9,15 @@ from fnmatch import fnmatch
 from functools import cached_property
 from itertools import chain, count, product
 from pathlib import Path
-from typing import Annotated, Any, Self, TypeAlias
+from typing import Annotated, Any, Literal, Self, TypeAlias
 
-from pydantic import AfterValidator, BeforeValidator, Field, PrivateAttr, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, NonNegativeInt, PositiveInt, PrivateAttr, model_validator
 
-from rollcall.benchmark.config.analysis import Analysis
 from rollcall.benchmark.config.base import Settings, load_yaml, validated
 from rollcall.benchmark.config.digest import digest, flatten, run_name, serialised
 from rollcall.benchmark.config.errors import SettingError, listed
-from rollcall.benchmark.config.metric import OVER, Metric
-from rollcall.benchmark.config.report import Labels, Report
-from rollcall.benchmark.config.search import Search
-from rollcall.benchmark.config.trial import Trial
+from rollcall.benchmark.config.metric import OVER, Metric, MetricName, Metrics
+from rollcall.benchmark.config.trial import Analysis, Trial
 
 LIBRARY = Path(__file__).parents[1] / "experiments"
 
@@ -122,6 +119,72 @@ Grid: TypeAlias = dict[str, dict[str, Any]]
 
 FolderName = Annotated[str, AfterValidator(folder_name)]
 FileName = Annotated[str, AfterValidator(file_name)]
+
+
+def _labels(value: Any) -> tuple[str, ...]:
+    return tuple(map(str, value)) if isinstance(value, list | tuple) else (str(value),)
+
+
+Labels = Annotated[
+    dict[str, Annotated[tuple[str, ...], BeforeValidator(_labels)]],
+    Field(description="labels by axis of the grid, or by `panel`"),
+]
+
+
+class Report(Settings):
+    """What the leaderboard shows: a table of final values and a figure of curves."""
+
+    metrics: Metrics = Field(
+        {"test/accuracy": "max"},
+        validate_default=True,
+        min_length=1,
+        description="metrics that have a column each, and which values are better: max, min or zero; the first ranks. "
+        "Accuracies, losses and biases may be a list of names",
+    )
+    last_rounds: PositiveInt = Field(
+        1, description="a final value is the mean over the evaluations of this many last rounds"
+    )
+    columns: tuple[str, ...] = Field((), description="axes whose labels head the columns; by default none")
+    pictures: tuple[str, ...] = Field(
+        (), description="axes besides the panel with a plot for each label; by default those of `columns`"
+    )
+    overlay: bool = Field(False, description="draw all panels into the same plots")
+    drawn: tuple[MetricName, ...] = Field(
+        (),
+        description="metrics that have a plot each; by default the first metric that a panel measured. Another model's "
+        "metric, such as test/accuracy/server, has a line in the plot of test/accuracy",
+    )
+    against: tuple[MetricName, ...] = Field(
+        (), description="metrics on the x axis of a plot each, which has a point for each cell instead of curves"
+    )
+    x: str = Field(
+        "round", description="the x axis of the curves: `round`, `gradients`, `floats`, `seconds`, or an axis"
+    )
+    log: tuple[Literal["x", "y"], ...] = Field((), description="axes of the figure with a logarithmic scale")
+
+
+Scheduler = Literal["none", "asha", "median", "hyperband"]
+
+
+class Search(Settings):
+    """A search of an experiment's hyper-parameters. It is part of no digest: runs do not depend on it."""
+
+    space: dict[str, Any] = Field(
+        min_length=1,
+        description="domains by dotted setting, such as `local.lr: loguniform(1e-3,1)`; below the name of a method, "
+        "those of this method alone",
+    )
+    samples: PositiveInt | Literal["grid"] = Field(30, description="samples of each cell; `grid`: all combinations")
+    rounds: PositiveInt | None = Field(None, description="rounds of a sample; by default those of its cell")
+    seeds: tuple[NonNegativeInt, ...] = Field((1000,), min_length=1, description="seeds; none of the experiment's")
+    metric: MetricName = Field(Metric("validation/accuracy"), description="metric that judges samples")
+    scheduler: Scheduler = Field("none", description="which of Tune's schedulers stops bad samples early")
+    per: tuple[str, ...] = Field((), description="axes with a search of their own; by default all")
+    finals: PositiveInt | None = Field(
+        None,
+        description="makes the experiment a board: each of `seeds` is an independent search, and its answer runs with "
+        "so many further seeds of the grid",
+    )
 
 
 class Panel(Settings):

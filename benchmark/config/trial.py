@@ -1,22 +1,86 @@
-"""A trial: one task x participation x algorithm x seed, with all its settings."""
+"""What one run is: a trial (one task x participation x algorithm x seed) or an analysis, with all settings."""
 
+from collections.abc import Mapping
 from functools import partial
-from typing import Annotated, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 
 import numpy as np
-from pydantic import Field, PlainValidator, PositiveInt, model_validator
+from pydantic import (
+    BeforeValidator,
+    Field,
+    NonNegativeFloat,
+    PlainValidator,
+    PositiveFloat,
+    PositiveInt,
+    model_validator,
+)
 
 from rollcall.benchmark.config.base import Settings
 from rollcall.benchmark.config.choice import Choice, read, read_option
-from rollcall.benchmark.config.clock import Clock
 from rollcall.benchmark.config.digest import Spec
-from rollcall.benchmark.config.errors import SettingError, at
+from rollcall.benchmark.config.errors import SettingError, SourceError, at
 from rollcall.benchmark.config.optimization import Local, Server
+from rollcall.benchmark.config.source import definition
+
+if TYPE_CHECKING:  # pandas takes long to import
+    import pandas as pd
 
 TaskChoice = Annotated[Choice, PlainValidator(partial(read, "task"))]
 ParticipationChoice = Annotated[Choice, PlainValidator(partial(read, "participation"))]
 AlgorithmChoice = Annotated[Choice, PlainValidator(partial(read, "algorithm"))]
 MetricChoice = Annotated[Choice, PlainValidator(partial(read, "metric"))]
+
+Speed = Annotated[Any, PlainValidator(partial(read_option, "speed", (float, np.ndarray)))]
+Failure = Annotated[Any, PlainValidator(partial(read_option, "probability", (float, np.ndarray)))]
+
+
+class Wait(Settings):
+    """What ends a round: whichever is first. All available clients have always answered at the end."""
+
+    first: PositiveInt | None = Field(None, description="n: a round ends when n uploads have arrived")
+    deadline: PositiveFloat | None = Field(None, description="a round ends after this many seconds")
+
+
+def _waits(value: Any) -> Any:
+    if value == "all":
+        return {}
+    if not isinstance(value, Mapping | Wait):
+        raise ValueError("must be all, {first: N}, {deadline: SECONDS}, or both keys")
+    return value
+
+
+class Clock(Settings):
+    """How fast clients compute and send, and what a round waits for.
+
+    A client that is late, or whose upload fails, has computed and received the model for nothing. A client that is not
+    available does not compute.
+    """
+
+    speed: Speed = Field(
+        description="samples a second of each client: a number, one for each client, or a distribution such as "
+        "`{name: lognormal, median: 100, spread: 1}`",
+    )
+    up: Speed | None = Field(
+        None, description="floats a second from client to server; by default sending takes no time"
+    )
+    down: Speed | None = Field(None, description="floats a second from server to client; likewise")
+    wait: Annotated[Wait, BeforeValidator(_waits)] = Field(
+        Wait(),
+        description="what a round waits for: `all` available clients, `{first: n}` uploads, `{deadline: seconds}`, or "
+        "the first of both",
+    )
+    jitter: NonNegativeFloat = Field(
+        0.0, description="standard deviation of the logarithm of a client's time from round to round"
+    )
+    failure: Failure = Field(
+        0.0, description="probability that an upload fails after the work: a number, one for each client, or a source"
+    )
+
+    def bound(self, name: str) -> Any:
+        """The value of a field as the clock takes it."""
+        value = getattr(self, name)
+        return value.bound() if isinstance(value, Choice) else value
+
 
 By: TypeAlias = Literal["class", "client", "availability"]
 """What defines the groups of samples that are measured."""
@@ -159,3 +223,44 @@ class Trial(Spec):
             if not method.properties.linear:
                 raise SettingError(f"{needs}; {self.algorithm.label} with these options is not")
         return self
+
+
+class Analysis(Spec):
+    """An analysis with its options, and a seed."""
+
+    analysis: Annotated[Choice, PlainValidator(partial(read, "analysis"))] = Field(
+        description="the analysis, as its name or as a mapping of `name` and options"
+    )
+    seed: int = Field(0, ge=0, description="seed of all random draws")
+
+    @property
+    def rounds(self) -> int:
+        """1: an analysis has no rounds and is computed in one step."""
+        return 1
+
+    def table(self) -> "pd.DataFrame":
+        """Compute it: numbers by `round`, which is what it runs over.
+
+        Raises:
+            SourceError: the table is not that, of an analysis that is not the suite's.
+        """
+        table: pd.DataFrame = self.analysis.build(self.seed)
+        if fault := fault_of_table(table):
+            expected, seen = fault
+            place = definition(self.analysis.factory) or self.label
+            raise SourceError(f"{place}: the table of an analysis must have {expected}; it has {seen}")
+        return table
+
+
+def fault_of_table(table: "pd.DataFrame") -> tuple[str, str] | None:
+    """The rule that a table breaks, and its content; None for a table of numbers by different whole numbers `round`."""
+    names = ", ".join(map(str, table.columns))
+    if "round" not in table.columns or len(table) == 0 or len(set(table.columns)) < max(2, len(table.columns)):
+        return "a row, a column `round` and others of different names", f"{len(table)} rows of {names}"
+    text = [str(name) for name, dtype in table.dtypes.items() if dtype.kind not in "iufb"]
+    if text:
+        return "numbers in all columns", f"other values in {', '.join(text)}"
+    rounds = table["round"].to_numpy()
+    if not np.array_equal(rounds, np.round(rounds)) or len(np.unique(rounds)) < len(rounds):
+        return "different whole numbers in `round`", str(rounds[:8].tolist())
+    return None

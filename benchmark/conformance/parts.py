@@ -13,8 +13,8 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from rollcall.benchmark.config.analysis import fault_of_table
 from rollcall.benchmark.config.choice import Choice
+from rollcall.benchmark.config.trial import fault_of_table
 from rollcall.benchmark.conformance.failure import CheckFailed, called, expect, twice
 from rollcall.benchmark.federation.checked import check_loss, check_metrics
 from rollcall.participation import FromFunction, Participation, Population

@@ -12,11 +12,10 @@ from torch import nn
 
 from rollcall.algorithms import KNOWLEDGE, Algorithm, Round, Rows
 from rollcall.benchmark.config.choice import Choice
-from rollcall.benchmark.config.clock import Clock
 from rollcall.benchmark.config.errors import SettingError, SourceError, at
 from rollcall.benchmark.config.optimization import Local, Server
 from rollcall.benchmark.config.source import SUITE, definition
-from rollcall.benchmark.config.trial import Trial
+from rollcall.benchmark.config.trial import Clock, Trial
 from rollcall.benchmark.engines import LocalTraining
 from rollcall.benchmark.federation.checked import check_init, check_task, check_training, located
 from rollcall.benchmark.federation.client_weights import classes

@@ -6,8 +6,7 @@ from typing import Any, TypeVar
 
 from rollcall.benchmark.config.base import Settings, load_yaml, validated
 from rollcall.benchmark.config.errors import SettingError
-from rollcall.benchmark.config.experiment import Experiment, Override, places
-from rollcall.benchmark.config.search import Search
+from rollcall.benchmark.config.experiment import Experiment, Override, Search, places
 from rollcall.benchmark.config.text import dumped
 from rollcall.benchmark.federation.run_folder import replacing
 

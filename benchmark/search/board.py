@@ -15,8 +15,7 @@ from typing import Any
 from rollcall.benchmark.config.choice import read
 from rollcall.benchmark.config.digest import RESULTS, digest
 from rollcall.benchmark.config.errors import SettingError, listed
-from rollcall.benchmark.config.experiment import Experiment, names, places, put, put_all
-from rollcall.benchmark.config.search import Search
+from rollcall.benchmark.config.experiment import Experiment, Search, names, places, put, put_all
 from rollcall.benchmark.config.trial import Trial
 from rollcall.benchmark.search.cells import VALIDATION
 from rollcall.benchmark.search.space import assignments, domain, draw_points

@@ -17,9 +17,8 @@ import pandas as pd
 
 from rollcall.benchmark.config.base import validated
 from rollcall.benchmark.config.errors import SettingError
-from rollcall.benchmark.config.experiment import Experiment
+from rollcall.benchmark.config.experiment import Experiment, Scheduler, Search
 from rollcall.benchmark.config.metric import Direction, Metric, direction_of
-from rollcall.benchmark.config.search import Scheduler, Search
 from rollcall.benchmark.config.text import counted
 from rollcall.benchmark.config.trial import Trial
 from rollcall.benchmark.federation.interruption import Interrupted

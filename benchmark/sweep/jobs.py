@@ -12,12 +12,11 @@ import torch
 from lightning.pytorch import Callback
 
 from rollcall.benchmark.allocator import free_cycles
-from rollcall.benchmark.config.analysis import Analysis
 from rollcall.benchmark.config.digest import digest
 from rollcall.benchmark.config.errors import SettingError, at, listed
 from rollcall.benchmark.config.metric import Metric
 from rollcall.benchmark.config.source import contributed_line
-from rollcall.benchmark.config.trial import Trial
+from rollcall.benchmark.config.trial import Analysis, Trial
 from rollcall.benchmark.federation.build import build, content_of
 from rollcall.benchmark.federation.interruption import Interrupted, stop_requests
 from rollcall.benchmark.federation.module import Federation

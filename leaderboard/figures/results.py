@@ -19,9 +19,8 @@ import numpy as np
 import pandas as pd
 
 from rollcall.benchmark.config.errors import SettingError
-from rollcall.benchmark.config.experiment import is_number
+from rollcall.benchmark.config.experiment import Report, is_number
 from rollcall.benchmark.config.metric import COSTS, OVER, Metric
-from rollcall.benchmark.config.report import Report
 from rollcall.leaderboard.cells import Cell, planned_rounds
 from rollcall.leaderboard.cells import cells as cells_of
 from rollcall.leaderboard.figures import theme

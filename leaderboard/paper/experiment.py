@@ -12,9 +12,16 @@ from pydantic import Field, PositiveInt, model_validator
 
 from rollcall.benchmark.config.base import Settings, load_yaml
 from rollcall.benchmark.config.errors import SettingError
-from rollcall.benchmark.config.experiment import Experiment, FileName, Variant, check_labels, check_one_of, is_number
+from rollcall.benchmark.config.experiment import (
+    Experiment,
+    FileName,
+    Labels,
+    Variant,
+    check_labels,
+    check_one_of,
+    is_number,
+)
 from rollcall.benchmark.config.metric import Metric, MetricName
-from rollcall.benchmark.config.report import Labels
 
 Tag = Literal["paper", "released code", "ours"]
 """Who states a claim: the paper's text, the authors' released code, or a check of our own."""

@@ -9,12 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from rollcall.benchmark.config.analysis import Analysis
 from rollcall.benchmark.config.digest import array_file
 from rollcall.benchmark.config.errors import SettingError
 from rollcall.benchmark.config.experiment import GridPoint, file_of, names, places, unique_runs
 from rollcall.benchmark.config.text import located, parse_all, parse_part, parse_values
-from rollcall.benchmark.config.trial import Trial
+from rollcall.benchmark.config.trial import Analysis, Trial
 from rollcall.leaderboard.paper.experiment import PaperExperiment
 
 if TYPE_CHECKING:

@@ -16,14 +16,13 @@ from rich.progress import track
 from rich.table import Table as Grid
 from rich.text import Text
 
-from rollcall.benchmark.config.analysis import Analysis
 from rollcall.benchmark.config.choice import KINDS, find, installed, kind_of
 from rollcall.benchmark.config.digest import flatten, own_code
 from rollcall.benchmark.config.errors import SettingError, listed
 from rollcall.benchmark.config.experiment import file_of, is_number, names, places
 from rollcall.benchmark.config.source import definition
 from rollcall.benchmark.config.text import command, counted, duration, first_sentence, strict_json
-from rollcall.benchmark.config.trial import Trial
+from rollcall.benchmark.config.trial import Analysis, Trial
 from rollcall.benchmark.federation.run_folder import RunFolder
 from rollcall.cli import options as opt
 from rollcall.cli.options import STORE, err, out

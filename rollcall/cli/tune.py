@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from rollcall.benchmark.config.errors import SettingError
-from rollcall.benchmark.config.search import Scheduler
+from rollcall.benchmark.config.experiment import Scheduler
 from rollcall.benchmark.config.text import command, duration, parse_values, repeated, strict_json
 from rollcall.cli import options as opt
 from rollcall.cli.options import STORE, draw, err, say

@@ -5,7 +5,7 @@ import pytest
 
 from rollcall import Trial
 from rollcall.benchmark import estimate, timing
-from rollcall.benchmark.config.analysis import Analysis
+from rollcall.benchmark.config.trial import Analysis
 from rollcall.benchmark.engines import Work
 from rollcall.benchmark.estimate import estimates, missing, wall, work
 from rollcall.benchmark.federation.module import Federation

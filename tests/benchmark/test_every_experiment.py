@@ -12,9 +12,9 @@ import pytest
 import torch
 
 from rollcall import simulate
-from rollcall.benchmark.config.analysis import Analysis
 from rollcall.benchmark.config.choice import read
 from rollcall.benchmark.config.experiment import names, places
+from rollcall.benchmark.config.trial import Analysis
 from rollcall.leaderboard.paper.experiment import PaperExperiment
 from rollcall.participation import recording
 from rollcall.tasks import Batches, datasets

@@ -6,8 +6,8 @@ import pytest
 
 from rollcall.benchmark.config.base import validated
 from rollcall.benchmark.config.errors import SettingError
+from rollcall.benchmark.config.experiment import Report
 from rollcall.benchmark.config.metric import Metric, direction_of
-from rollcall.benchmark.config.report import Report
 from rollcall.leaderboard.paper.experiment import Claim
 
 

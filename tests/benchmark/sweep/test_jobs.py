@@ -8,7 +8,7 @@ import pytest
 from command import TINY
 
 from rollcall import SettingError, Trial, simulate
-from rollcall.benchmark.config.analysis import Analysis
+from rollcall.benchmark.config.trial import Analysis
 from rollcall.benchmark.federation.module import Federation
 from rollcall.benchmark.federation.run_folder import Damaged, RunFolder
 from rollcall.benchmark.sweep import jobs

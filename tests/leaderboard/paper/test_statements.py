@@ -13,9 +13,9 @@ from rollcall.algorithms import FedAvg, FedAvgDebiased, FedPBC, Focus, LocalSGD
 from rollcall.algorithms.base import Nothing
 from rollcall.algorithms.fedpbc import LocalModels
 from rollcall.algorithms.focus import Tracking
-from rollcall.benchmark.config.analysis import Analysis
 from rollcall.benchmark.config.digest import serialised
 from rollcall.benchmark.config.experiment import names, places
+from rollcall.benchmark.config.trial import Analysis
 from rollcall.benchmark.experiments.ca_fed import analyses as ca_fed
 from rollcall.benchmark.experiments.fedpbc import analyses as fedpbc
 from rollcall.benchmark.experiments.sun import analyses as sun
