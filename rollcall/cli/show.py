@@ -3,7 +3,7 @@
 import json
 import os
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping
 from difflib import get_close_matches
 from functools import partial
 from inspect import getdoc
@@ -11,17 +11,17 @@ from typing import Annotated, Any
 
 import numpy as np
 import typer
-from rich.console import Group, RenderableType
+from rich.console import Group
 from rich.progress import track
 from rich.table import Table as Grid
 from rich.text import Text
 
 from rollcall.benchmark.config.choice import KINDS, find, installed, kind_of
-from rollcall.benchmark.config.digest import flatten, own_code
+from rollcall.benchmark.config.digest import own_code, serialised
 from rollcall.benchmark.config.errors import SettingError, listed
-from rollcall.benchmark.config.experiment import file_of, is_number, names, places
+from rollcall.benchmark.config.experiment import Experiment, file_of, is_default, names
 from rollcall.benchmark.config.source import definition
-from rollcall.benchmark.config.text import command, counted, duration, first_sentence, strict_json
+from rollcall.benchmark.config.text import command, counted, dumped, duration, first_sentence, strict_json
 from rollcall.benchmark.config.trial import Analysis, Trial
 from rollcall.benchmark.federation.run_folder import RunFolder
 from rollcall.cli import options as opt
@@ -31,7 +31,7 @@ from rollcall.leaderboard.names import label_name, paper_of
 from rollcall.leaderboard.paper.experiment import PaperExperiment
 
 LONG = 6
-"""The most numbers of a vector, and labels of an axis, that are printed in full."""
+"""The most numbers of a vector that are printed in full."""
 
 
 def list_(
@@ -102,7 +102,7 @@ def show(
     for plan in plans:
         if plan.file is not None and not own_code([point.spec for point in plan.runs]):  # reading runs no own code
             _ = plan.trials  # refuses a setting that is not allowed, as `run` does
-        out.print(card(plan.experiment), "")
+        out.print(card(plan.experiment), highlight=False, soft_wrap=True)
         where = store / plan.experiment.home
         finished = sum(RunFolder(where / place.name).finished >= place.rounds for place in plan.runs)
         complete, shorter = kept_runs(plan.experiment)
@@ -157,10 +157,12 @@ def _part_of(name: str) -> dict[str, Any] | None:
 
 def _part_card(part: dict[str, Any]) -> Group:
     """What `_part_of` tells, for a terminal."""
-    rows = [(key, f"{values}\n{meaning}".strip()) for key, (values, meaning) in part["options"].items()]
-    options = _rows("options", rows) or ["", Text("no options")]
+    options = Grid.grid(padding=(0, 3, 0, 0))
+    for key, (values, meaning) in part["options"].items():
+        options.add_row(Text(f"  {key}", style="cyan"), Text(f"{values}\n{meaning}".strip()))
     head = Text.assemble((part["name"], "bold"), f" ({part['kind']})")
-    return Group(head, Text(part["text"]), *options, "", Text(f"source: {part['source']}"))
+    title = Text("\noptions" if part["options"] else "\nno options", style="bold")
+    return Group(head, Text(part["text"]), title, options, "", Text(f"source: {part['source']}"))
 
 
 def _how_long(trials: list[Trial | Analysis]) -> str:
@@ -181,58 +183,28 @@ def _how_long(trials: list[Trial | Analysis]) -> str:
     )
 
 
-def card(experiment: PaperExperiment) -> Group:
-    """All that an experiment file says. Settings are shown as they are written, before they are validated."""
-    report = experiment.report
-    metrics = ", ".join(f"{metric.name} {metric.arrow}" for metric in report.metrics)
-    rounds = "at the last evaluation" if report.last_rounds == 1 else f"mean of the last {report.last_rounds:,} rounds"
-    parts: list[RenderableType] = [Text(experiment.title, style="bold")]
-    source = experiment.source and f"Source: {experiment.source}"
-    parts += [Text(text) for text in (experiment.about, source) if text]
-    parts += _rows("settings of all trials", _flat(experiment.trial).items())
-    for name, panel in experiment.panels.items():
-        title = f"panel {name}: {panel.title}".removesuffix(": ") if name else "grid"
-        parts += _rows(title, _panel(experiment, name))
-    overrides, first = [], dict[str, str]()
-    for override in experiment.overrides:
-        where = "; ".join(f"{axis} {', '.join(labels)}" for axis, labels in override.when.items())
-        values = ", ".join(f"{path} {value}" for path, value in _flat(override.set).items())
-        known = first.setdefault(override.found, where)  # a reason that several share is told once
-        found = override.found if known == where else f"as for {known}"
-        overrides.append((where, values, found))
-    parts += _rows("overrides", overrides)
-    parts += _rows("choices", experiment.choices.items())
-    parts += _rows("variants", [(name, variant.about) for name, variant in experiment.variants.items()])
-    parts += _rows("claims", [(f"{n}", claim.says) for n, claim in enumerate(experiment.judged, 1)])
-    parts += _rows("report", [("", f"{metrics}; {rounds}")])
-    return Group(*parts)
+def card(experiment: PaperExperiment) -> str:
+    """What an experiment file says, its base and the changes of the command included, as YAML; and its claims."""
+    content = experiment.model_dump(include=set(Experiment.model_fields) - {"name", "variants"}, exclude_defaults=True)
+    content = {key: content[key] for key in Experiment.model_fields if key in content}
+    grids = [content, *content.get("panels", {}).values()]
+    for part in (one for one in grids if "grid" in one):
+        part["grid"] = {axis: _axis(values) for axis, values in part["grid"].items()}
+    reasons: set[str] = set()
+    for one in (one for one in content.get("overrides", ()) if "found" in one):
+        reason = one["found"]
+        one["found"] = "as above" if reason in reasons else reason
+        reasons.add(reason)
+    variants = {name: variant.about for name, variant in experiment.variants.items()}
+    said = {"variants": variants, "choices": experiment.choices, "claims": [one.says for one in experiment.judged]}
+    style: dict[str, Any] = {"width": out.width, "allow_unicode": True}
+    texts = dumped({key: value for key, value in said.items() if value}, **style) if any(said.values()) else ""
+    return dumped(serialised(shortened(content)), default_flow_style=None, **style) + texts
 
 
-def _panel(experiment: PaperExperiment, name: str) -> list[tuple[str, str]]:
-    """The settings of a panel, its axes, and how many trials or analyses they make."""
-    panel = experiment.panels[name]
-    specs = [place.spec for place in places(experiment) if place.labels["panel"] == name]
-    axes = {axis: _labels(list(values)) for axis, values in (experiment.grid | panel.grid).items()}
-    if panel.analysis is not None:
-        axes = {axis: labels for axis, labels in axes.items() if axis in panel.grid or axis.startswith("analysis.")}
-        size = "1 analysis" if len(specs) == 1 else f"{len(specs):,} analyses"
-        return [*_flat({"analysis": panel.analysis}).items(), *axes.items(), ("", size)]
-    numbers = sorted({int(spec["rounds"]) for spec in specs if isinstance(spec.get("rounds"), int | float)})
-    size = f"{counted(len(specs), 'trial')} of {', '.join(f'{number:,}' for number in numbers)} rounds"
-    return [*_flat(panel.trial).items(), *axes.items(), ("", size)]
-
-
-def _rows(title: str, rows: Iterable[tuple[str, ...]]) -> list[RenderableType]:
-    """A heading and its rows; nothing if there are no rows."""
-    grid = Grid.grid(padding=(0, 3, 0, 0))
-    for first, *others in rows:
-        grid.add_row(Text(f"  {first}", style="cyan"), *map(Text, others))
-    return ["", Text(title, style="bold"), grid] if grid.row_count else []
-
-
-def _flat(spec: Mapping[str, Any]) -> dict[str, Any]:
-    """Settings by dotted name, long vectors shortened."""
-    return flatten(shortened(dict(spec)))
+def _axis(values: dict[str, Any]) -> Any:
+    """The values of an axis; without their labels where these follow from the values."""
+    return list(values.values()) if all(map(is_default, values, values.values())) else values
 
 
 def shortened(value: Any) -> Any:
@@ -248,10 +220,3 @@ def shortened(value: Any) -> Any:
     if numbers.size <= LONG:
         return value
     return f"{' x '.join(map(str, numbers.shape))} numbers from {numbers.min():g} to {numbers.max():g}"
-
-
-def _labels(names: Sequence[str]) -> str:
-    """The labels of an axis; of many numbers, the first three and the last."""
-    if len(names) <= 2 * LONG or not all(map(is_number, names)):
-        return ", ".join(names)
-    return f"{', '.join(names[:3])}, ..., {names[-1]} ({len(names)})"

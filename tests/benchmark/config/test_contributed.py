@@ -102,7 +102,7 @@ def test_an_instance_is_taken_as_it_is():
         ("model", "nn", r"must be a function of \(shape, classes\) that returns a torch.nn.Module; it is a module"),
         ("model", "newtork", r"own.py must define newtork; it defines network, stripes, ramp"),
         ("algorithm", "no_such_package.part:Thing", "there is no module no_such_package. Install its package, or name a file"),
-        ("algorithm", "rollcall.algorithms:Nothing_", r"algorithms must define Nothing_; it defines Algorithm, "),
+        ("algorithm", "rollcall.algorithms:Nothing_", r"algorithms must define Nothing_; .* Did you mean Nothing\?"),
     ],
 )  # fmt: skip
 def test_what_is_not_of_the_kind_is_refused(kind, name, complaint):
