@@ -1,4 +1,4 @@
-r"""AdaFed: weights by inverse availability, normalised over the active clients.
+"""AdaFed: weights by inverse availability, normalised over the active clients.
 
 Tan, Zhang, Zhou, Che, Hu, Chen, Wu, *AdaFed: Optimizing Participation-Aware Federated Learning With Adaptive
 Aggregation Weights* (IEEE TNSE 2022), as the CA-Fed paper uses it (Rodio et al., ToN 2024, section V-A(c)).
@@ -10,10 +10,6 @@ Aggregation Weights* (IEEE TNSE 2022), as the CA-Fed paper uses it (Rodio et al.
     q_i  = (alpha_i / pi_i) / sum over j in A of alpha_j / pi_j
     x   += eta_g * sum over A of q_i D_i
     A empty: x stays
-
-Formula:
-    q_i = \frac{\alpha_i / \pi_i}{\sum_{j \in A} \alpha_j / \pi_j}
-    x \leftarrow x + \eta_g \sum_{i \in A} q_i \left( x_i^{(K)} - x \right)
 
 Cost:
     a K gradients; a models up, a down; memory 0, with estimates 5 m + 1.

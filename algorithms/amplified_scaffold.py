@@ -1,4 +1,4 @@
-r"""Amplified SCAFFOLD: control variates that change once in P rounds, and an amplified sum of the P updates.
+"""Amplified SCAFFOLD: control variates that change once in P rounds, and an amplified sum of the P updates.
 
 Crawshaw, Liu, *Federated Learning under Periodic Client Participation and Heterogeneous Data: A New
 Communication-Efficient Algorithm and Analysis* (NeurIPS 2024).
@@ -16,14 +16,6 @@ Communication-Efficient Algorithm and Analysis* (NeurIPS 2024).
         c   = mean over all m of c_i
         G_i = 0, n_i = 0
     A empty: nothing is added; the round counts, and may be the last of a period
-
-Formula:
-    y_i \leftarrow y_i - \eta \left( g_i(y_i) - c_i + c \right), \quad K_i \text{ times from } x
-    \Delta = \frac{1}{a} \sum_{i \in A} \left( y_i - x \right), \quad x \leftarrow x + \Delta, \quad u \leftarrow
-        u + \Delta
-    x \leftarrow x + (\gamma - 1) \, u, \quad u \leftarrow 0, \quad \text{after every } P \text{ rounds}
-    c_i \leftarrow \frac{G_i}{n_i} \text{ if } n_i > 0, \quad c \leftarrow \frac{1}{m} \sum_{i=1}^{m} c_i, \quad G_i,
-        n_i \leftarrow 0, \quad \text{after every } P \text{ rounds}
 
 Cost:
     a K gradients; 2 a models up, 2 a down; memory (n + k + 4) d + 3 m, where k clients have taken part in the period.

@@ -1,4 +1,4 @@
-r"""CA-Fed: leaves out rarely available or strongly correlated clients if that lowers a bound on the error.
+"""CA-Fed: leaves out rarely available or strongly correlated clients if that lowers a bound on the error.
 
 Rodio, Faticanti, Marfoq, Neglia, Leonardi, *Federated Learning under Heterogeneous and Correlated Client
 Availability* (CA-Fed; IEEE/ACM ToN 2024), Algorithm 1.
@@ -15,15 +15,6 @@ Availability* (CA-Fed; IEEE/ACM ToN 2024), Algorithm 1.
 
 If A is empty, or all of A is left out, x stays. In the first `watch` rounds x stays and no client is contacted; the
 server only observes who is active, for its estimates (Fig. 4).
-
-Formula:
-    P(q)_i = \frac{\pi_i \, q_i}{\sum_h \pi_h \, q_h}
-    \varepsilon(q) = \sum_i \left( \hat{F}_i - F_i^{\ast} \right) P(q)_i + 4 \, \kappa^2 \, \mathrm{TV}(\alpha, P(q))^2
-        \, \Gamma
-    \Gamma = \max_i \left( \hat{F}_i - F_i^{\ast} \right)
-    q_i = \frac{\alpha_i}{\pi_i}, \text{ or } 0 \text{ where this lowers } \varepsilon(q) \text{ by } \tau \text{ or
-        more}
-    x \leftarrow x + \eta_g \sum_{i \in A} q_i \left( x_i^{(K)} - x \right)
 
 Cost:
     a + q K gradients; q models up, a down, where q of the active clients are included; memory 3 m, with estimates 8 m +

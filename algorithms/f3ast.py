@@ -1,4 +1,4 @@
-r"""F3AST: selects the active clients that were selected least for their weight, and corrects by the selection rate.
+"""F3AST: selects the active clients that were selected least for their weight, and corrects by the selection rate.
 
 Ribero, Vikalo, de Veciana, *Federated Learning Under Intermittent Client Availability and Time-Varying
 Communication Constraints* (2022), Algorithm 1, as the FedPBC paper runs it.
@@ -9,11 +9,6 @@ Communication Constraints* (2022), Algorithm 1, as the FedPBC paper runs it.
     r    = (1 - beta) r + beta 1{i in S}
     x   += eta_g * sum over S of (alpha_i / r_i) D_i     with the updated r
     A empty: x stays, r decays
-
-Formula:
-    S = \text{at most } C \text{ clients of } A \text{, those with the largest } \alpha_i / r_i
-    r_i \leftarrow (1 - \beta) \, r_i + \beta \, \mathbf{1} \{ i \in S \}
-    x \leftarrow x + \eta_g \sum_{i \in S} \frac{\alpha_i}{r_i} \left( x_i^{(K)} - x \right)
 
 Cost:
     s K gradients; s models up, s down, with s = min(a, C) and C the `capacity`; memory m.

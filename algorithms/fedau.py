@@ -1,4 +1,4 @@
-r"""FedAU: weights each active client by its average interval between participations.
+"""FedAU: weights each active client by its average interval between participations.
 
 Wang, Ji, *A Lightweight Method for Tackling Unknown Participation Statistics in Federated Averaging* (ICLR 2024),
 Algorithms 1 and 2.
@@ -9,10 +9,6 @@ Algorithms 1 and 2.
 
 An interval ends when its client participates, or when it has lasted `cutoff` rounds. The next one starts after it. If A
 is empty, x stays and the intervals grow.
-
-Formula:
-    w_i = \frac{1}{n_i} \sum_{j=1}^{n_i} S_i^{(j)}, \quad w_i = 1 \text{ if } n_i = 0
-    x \leftarrow x + \frac{\eta_g}{m} \sum_{i \in A} w_i \left( x_i^{(K)} - x \right)
 
 Cost:
     a K gradients; a models up, a down; memory 3 m.

@@ -1,4 +1,4 @@
-r"""FedAvg: averages the updates of the active clients.
+"""FedAvg: averages the updates of the active clients.
 
 McMahan, Moore, Ramage, Hampson, Agüera y Arcas, *Communication-Efficient Learning of Deep Networks from
 Decentralized Data* (AISTATS 2017), Algorithm 1.
@@ -6,9 +6,6 @@ Decentralized Data* (AISTATS 2017), Algorithm 1.
     D_i = x_i(K) - x                   for i in A: the change by K local SGD steps from x
     x  += eta_g * mean over A of D_i
     A empty: x stays
-
-Formula:
-    x \leftarrow x + \frac{\eta_g}{a} \sum_{i \in A} \left( x_i^{(K)} - x \right)
 
 Cost:
     a K gradients; a models up, a down; memory 0.

@@ -1,4 +1,4 @@
-r"""FedAvg over all clients: averages over all m clients and counts an inactive client as a zero update.
+"""FedAvg over all clients: averages over all m clients and counts an inactive client as a zero update.
 
 Xiang, Ioannidis, Yeh, Joe-Wong, Su, *Empowering Federated Learning with Implicit Gossiping* (FedPBC), the
 baseline "FedAvg over all clients" of section VII.
@@ -6,9 +6,6 @@ baseline "FedAvg over all clients" of section VII.
     D_i = x_i(K) - x                        for i in A
     x  += eta_g * (1/m) sum over A of D_i   divided by m, not by a
     A empty: x stays
-
-Formula:
-    x \leftarrow x + \frac{\eta_g}{m} \sum_{i \in A} \left( x_i^{(K)} - x \right)
 
 Cost:
     a K gradients; a models up, a down; memory 0.

@@ -1,4 +1,4 @@
-r"""Debiased FedAvg: scales each client's local steps by the inverse of how often it has participated.
+"""Debiased FedAvg: scales each client's local steps by the inverse of how often it has participated.
 
 Sun, Zhang, Xu, Joshi, Sharma, Wei, *Debiasing Federated Learning with Correlated Client Participation* (ICLR 2025),
 Algorithm 1.
@@ -11,11 +11,6 @@ Algorithm 1.
     x_i  -= eta nu_i g_i(x_i)              K times from x
     x     = mean over A of x_i
     A empty: x stays; the round counts
-
-Formula:
-    n_i \leftarrow n_i + 1, \quad \nu_i = \frac{(t + 1) \, a}{n_i \, m}, \quad i \in A
-    x_i \leftarrow x_i - \eta \, \nu_i \, g_i(x_i), \quad K \text{ times from } x
-    x \leftarrow \frac{1}{a} \sum_{i \in A} x_i
 
 Cost:
     a K gradients; a models up, a down; memory m.

@@ -1,4 +1,4 @@
-r"""FedAvg with known probabilities: divides each update by the client's participation probability.
+"""FedAvg with known probabilities: divides each update by the client's participation probability.
 
 Xiang, Ioannidis, Yeh, Joe-Wong, Su, *Empowering Federated Learning with Implicit Gossiping* (FedPBC), the
 baseline "FedAvg with known p_i^t" of section VII.
@@ -8,9 +8,6 @@ baseline "FedAvg with known p_i^t" of section VII.
     D_i = x_i(K) - x                                for i in A
     x  += eta_g * (1/m) sum over A of D_i / p_i^t
     A empty: x stays
-
-Formula:
-    x \leftarrow x + \frac{\eta_g}{m} \sum_{i \in A} \frac{1}{p_i^t} \left( x_i^{(K)} - x \right)
 
 Cost:
     a K gradients; a models up, a down; memory 0.

@@ -1,4 +1,4 @@
-r"""FedAvgM: FedAvg with momentum on the server.
+"""FedAvgM: FedAvg with momentum on the server.
 
 Hsu, Qi, Brown, *Measuring the Effects of Non-Identical Data Distribution for Federated Visual Classification* (2019).
 
@@ -6,10 +6,6 @@ Hsu, Qi, Brown, *Measuring the Effects of Non-Identical Data Distribution for Fe
     v    = beta v + mean over A of D_i   0 at first
     x   += eta_g v
     A empty: x and v stay
-
-Formula:
-    v \leftarrow \beta \, v + \frac{1}{a} \sum_{i \in A} \left( x_i^{(K)} - x \right)
-    x \leftarrow x + \eta_g \, v
 
 Cost:
     a K gradients; a models up, a down; memory d.

@@ -1,4 +1,4 @@
-r"""FedAWE: a client resumes from its own last model and takes a longer step for each round it missed.
+"""FedAWE: a client resumes from its own last model and takes a longer step for each round it missed.
 
 Xiang, Ioannidis, Yeh, Joe-Wong, Su, *Efficient Federated Learning against Heterogeneous and Non-stationary Client
 Unavailability* (NeurIPS 2024), Algorithm 1.
@@ -10,11 +10,6 @@ Unavailability* (NeurIPS 2024), Algorithm 1.
     x    = mean over A of x_i^
     x_i  = x, tau_i = t                             for i in A; the other clients do nothing
     A empty: x stays
-
-Formula:
-    \hat{x}_i = x_i + \eta_g \, (t - \tau_i) \left( x_i^{(K)} - x_i \right), \quad i \in A
-    x \leftarrow \frac{1}{a} \sum_{i \in A} \hat{x}_i
-    x_i \leftarrow x, \quad \tau_i \leftarrow t, \quad i \in A
 
 Cost:
     a K gradients; a models up, a down; memory (n + 1) d + 2 m.

@@ -1,4 +1,4 @@
-r"""FedDyn: a linear term and a pull towards the server's model change each client's loss from round to round.
+"""FedDyn: a linear term and a pull towards the server's model change each client's loss from round to round.
 
 Acar, Zhao, Matas Navarro, Mattina, Whatmough, Saligrama, *Federated Learning Based on Dynamic Regularization*
 (ICLR 2021), Algorithm 1.
@@ -10,13 +10,6 @@ Acar, Zhao, Matas Navarro, Mattina, Whatmough, Saligrama, *Federated Learning Ba
     h         -= alpha (1/m) sum over A of (theta_k - x)                            m, not a
     x          = mean over A of theta_k - h / alpha
     A empty: nothing changes
-
-Formula:
-    \theta_k = \mathrm{argmin}_{\theta} \; L_k(\theta) - \langle g_k, \theta \rangle + \frac{\alpha}{2} \lVert \theta -
-        x \rVert^2, \quad k \in A
-    g_k \leftarrow g_k - \alpha \, (\theta_k - x)
-    h \leftarrow h - \frac{\alpha}{m} \sum_{k \in A} (\theta_k - x)
-    x \leftarrow \frac{1}{a} \sum_{k \in A} \theta_k - \frac{h}{\alpha}
 
 Cost:
     a K gradients; a models up, a down; memory (n + 2) d + m.

@@ -1,4 +1,4 @@
-r"""FedPBC: all clients train in every round, and the server broadcasts to the active ones after averaging.
+"""FedPBC: all clients train in every round, and the server broadcasts to the active ones after averaging.
 
 Xiang, Ioannidis, Yeh, Joe-Wong, Su, *Empowering Federated Learning with Implicit Gossiping* (FedPBC),
 Algorithm 1. Postponing the broadcast lets an inactive client keep its own progress (implicit gossiping).
@@ -12,11 +12,6 @@ Algorithm 1. Postponing the broadcast lets an inactive client keep its own progr
 If A is empty, x stays and all clients keep x_i*. With a clock, a client that is not available does not compute:
 x_i* = x_i. The result is the mean of all m models x_i after the broadcast (Equation 6), which Theorem 1 is about and
 which the authors' released code evaluates; `server` is x.
-
-Formula:
-    x_i^{\star} = x_i + \eta_g \left( x_i^{(K)} - x_i \right) \quad \text{for all } i
-    x \leftarrow \frac{1}{a} \sum_{i \in A} x_i^{\star}
-    x_i \leftarrow \begin{cases} x & i \in A \\ x_i^{\star} & i \notin A \end{cases}
 
 Cost:
     m K gradients; a models up, a down; memory m d.

@@ -1,4 +1,4 @@
-r"""FedProx: FedAvg with a proximal term that pulls local steps towards the server's model.
+"""FedProx: FedAvg with a proximal term that pulls local steps towards the server's model.
 
 Li, Sahu, Zaheer, Sanjabi, Talwalkar, Smith, *Federated Optimization in Heterogeneous Networks* (MLSys 2020),
 Algorithm 2.
@@ -6,10 +6,6 @@ Algorithm 2.
     x_i -= eta (g_i(x_i) + mu (x_i - x))      K times from x, for i in A: SGD on f_i(x_i) + (mu/2) ||x_i - x||^2
     x   += eta_g * mean over A of x_i - x
     A empty: x stays
-
-Formula:
-    x_i \leftarrow x_i - \eta \left( g_i(x_i) + \mu \, (x_i - x) \right), \quad K \text{ times from } x
-    x \leftarrow x + \frac{\eta_g}{a} \sum_{i \in A} \left( x_i - x \right)
 
 Cost:
     a K gradients; a models up, a down; memory 0.

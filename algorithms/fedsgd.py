@@ -1,13 +1,10 @@
-r"""FedSGD: averages one minibatch gradient of each active client.
+"""FedSGD: averages one minibatch gradient of each active client.
 
 Harrak, Egan, Goursaud, Alberi Morel, Conte, *Bias Mitigation for Federated Learning with Spatially Correlated
 Participation* (2025), equations 4 and 5.
 
     x -= eta * mean over A of g_i(x)
     A empty: x stays
-
-Formula:
-    x \leftarrow x - \frac{\eta}{a} \sum_{i \in A} g_i(x)
 
 Cost:
     a gradients; a models up, a down; memory 0.

@@ -1,4 +1,4 @@
-r"""Importance-weighted FedSGD: divides each gradient by its client's mean weight in the averages so far.
+"""Importance-weighted FedSGD: divides each gradient by its client's mean weight in the averages so far.
 
 Harrak, Egan, Goursaud, Alberi Morel, Conte, *Bias Mitigation for Federated Learning with Spatially Correlated
 Participation* (2025), section IV, equation 11.
@@ -10,11 +10,6 @@ Participation* (2025), section IV, equation 11.
     c_i  = max(Z_i / (t + 1), delta)               t + 1 rounds so far, with this one
     x   -= eta * mean over A of g_i(x) / (m c_i)
     A empty: x stays; the round counts
-
-Formula:
-    Z_i \leftarrow Z_i + \frac{1}{a}, \quad i \in A
-    c_i = \max \left( \frac{Z_i}{t + 1}, \delta \right)
-    x \leftarrow x - \frac{\eta}{a} \sum_{i \in A} \frac{g_i(x)}{m \, c_i}
 
 Cost:
     a gradients; a models up, a down; memory m.

@@ -1,4 +1,4 @@
-r"""FedStale: fresh updates of active clients, and the last known updates of all clients with weight beta.
+"""FedStale: fresh updates of active clients, and the last known updates of all clients with weight beta.
 
 Rodio, Neglia, *FedStale: leveraging stale client updates in federated learning* (2405.04171; arXiv 2024).
 
@@ -15,12 +15,6 @@ Rodio, Neglia, *FedStale: leveraging stale client updates in federated learning*
     A empty: x += eta_g * beta * hbar, or, with `empty: skip`, x stays
 
 beta = 0 is `unbiased`. beta = 1 with p_i = a / m is `fedvarp`.
-
-Formula:
-    v = \sum_{i \in A} \frac{w_i}{p_i} \, D_i + \beta \left( \sum_{i \notin A} w_i h_i + \sum_{i \in A} \left( w_i -
-        \frac{w_i}{p_i} \right) h_i \right), \quad D_i = x_i^{(K)} - x
-    x \leftarrow x + \eta_g \, v
-    h_i \leftarrow D_i, \quad i \in A
 
 Cost:
     a K gradients; a models up, a down; memory (n + 2) d + m; with estimates, 5 m + 1 more.

@@ -1,4 +1,4 @@
-r"""FedVARP: uses the last known update of each inactive client to reduce the variance of partial participation.
+"""FedVARP: uses the last known update of each inactive client to reduce the variance of partial participation.
 
 Jhunjhunwala, Sharma, Nagarkatti, Joshi, *FedVARP: Tackling the Variance Due to Partial Client Participation in
 Federated Learning* (UAI 2022), Algorithm 1.
@@ -12,12 +12,6 @@ Federated Learning* (UAI 2022), Algorithm 1.
     y_i    = D_i                             for i in A
 
 If A is empty, x and all memory stay.
-
-Formula:
-    v = \frac{1}{a} \sum_{i \in A} \left( D_i - y_i \right) + \bar{y}, \quad D_i = x_i^{(K)} - x
-    x \leftarrow x + \eta_g \, v
-    \bar{y} \leftarrow \bar{y} + \frac{1}{m} \sum_{i \in A} \left( D_i - y_i \right)
-    y_i \leftarrow D_i, \quad i \in A
 
 Cost:
     a K gradients; a models up, a down; memory (n + 2) d + m.

@@ -1,4 +1,4 @@
-r"""FOCUS: gradient tracking by push and pull, which converges to the optimum under any participation.
+"""FOCUS: gradient tracking by push and pull, which converges to the optimum under any participation.
 
 *Exact and Linear Convergence for Federated Learning under Arbitrary Client Participation is Attainable* (FOCUS),
 Algorithms 1 and 2 (with minibatches: SG-FOCUS), equations 13 to 22.
@@ -15,12 +15,6 @@ Algorithms 1 and 2 (with minibatches: SG-FOCUS), equations 13 to 22.
     x -= eta y
 
 If A is empty, y stays and the step x -= eta y is still made.
-
-Formula:
-    y_i \leftarrow y_i + g_i(z_i) - h_i, \quad h_i \leftarrow g_i(z_i)
-    z_i \leftarrow z_i - \eta \, y_i, \quad K \text{ times both, from } z_i = x, \; y_i = 0
-    y \leftarrow y + \sum_{i \in A} y_i
-    x \leftarrow x - \eta \, y
 
 Cost:
     a K gradients; a models up, a down; memory (n + 2) d + m.

@@ -1,12 +1,9 @@
-r"""Local SGD: FedAvg with full participation, whatever the participation model says.
+"""Local SGD: FedAvg with full participation, whatever the participation model says.
 
 Stich, *Local SGD Converges Fast and Communicates Little* (ICLR 2019), Algorithm 1.
 
     D_i = x_i(K) - x                        for all i
     x  += eta_g * (1/m) sum over all i of D_i
-
-Formula:
-    x \leftarrow x + \frac{\eta_g}{m} \sum_{i=1}^{m} \left( x_i^{(K)} - x \right)
 
 Cost:
     m K gradients; m models up, m down; memory 0.

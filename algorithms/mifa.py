@@ -1,4 +1,4 @@
-r"""MIFA: averages the last known update of every client in each round.
+"""MIFA: averages the last known update of every client in each round.
 
 Gu, Huang, Zhang, Huang, *Fast Federated Learning in the Presence of Arbitrary Device Unavailability* (NeurIPS
 2021), Algorithm 1.
@@ -8,10 +8,6 @@ Gu, Huang, Zhang, Huang, *Fast Federated Learning in the Presence of Arbitrary D
     G_i  = (x - x_i(K)) / eta              for i in A
     x   -= eta_g * eta * mean over all i of G_i
     A empty: the step is still made
-
-Formula:
-    G_i \leftarrow \frac{x - x_i^{(K)}}{\eta}, \quad i \in A
-    x \leftarrow x - \frac{\eta_g \, \eta}{m} \sum_{i=1}^{m} G_i
 
 Cost:
     a K gradients; a models up, a down; memory (n + 1) d + m.

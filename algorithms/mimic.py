@@ -1,4 +1,4 @@
-r"""MimiC: each update is corrected by what the server did with the client's last one.
+"""MimiC: each update is corrected by what the server did with the client's last one.
 
 Sun, Mao, Zhang, *MimiC: Combating Client Dropouts in Federated Learning by Mimicking Central Updates* (arXiv
 2306.12212; IEEE TMC 2024).
@@ -9,11 +9,6 @@ Sun, Mao, Zhang, *MimiC: Combating Client Dropouts in Federated Learning by Mimi
     x   += eta_g * v
     c_i  = v - D_i                   for i in A
     A empty: nothing changes
-
-Formula:
-    v = \frac{1}{a} \sum_{i \in A} \left( D_i + c_i \right), \quad D_i = x_i^{(K)} - x
-    x \leftarrow x + \eta_g \, v
-    c_i \leftarrow v - D_i, \quad i \in A
 
 Cost:
     a K gradients; a models up, a down; memory (n + 1) d + m.

@@ -1,4 +1,4 @@
-r"""More available: only clients of above-average availability train, weighted by inverse availability.
+"""More available: only clients of above-average availability train, weighted by inverse availability.
 
 Rodio, Faticanti, Marfoq, Neglia, Leonardi, *Federated Learning under Heterogeneous and Correlated Client
 Availability* (CA-Fed; IEEE/ACM ToN 2024), the baseline "More available" of section V-A(c).
@@ -10,10 +10,6 @@ Availability* (CA-Fed; IEEE/ACM ToN 2024), the baseline "More available" of sect
     D_i  = x_i(K) - x                                  for i in A and M
     x   += eta_g * sum over A and M of (alpha_i / pi_i) D_i
     A and M empty: x stays
-
-Formula:
-    M = \left\{ i : \pi_i \geq \frac{1}{m} \sum_{j=1}^{m} \pi_j \right\}
-    x \leftarrow x + \eta_g \sum_{i \in A \cap M} \frac{\alpha_i}{\pi_i} \left( x_i^{(K)} - x \right)
 
 Cost:
     a' K gradients; a' models up, a' down, where a' of the active clients are in M; memory 0, with estimates 5 m + 1.

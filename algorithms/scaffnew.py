@@ -1,4 +1,4 @@
-r"""Scaffnew: local steps with gradient shifts, which are corrected by the change that averaging made.
+"""Scaffnew: local steps with gradient shifts, which are corrected by the change that averaging made.
 
 Mishchenko, Malinovsky, Stich, Richtárik, *ProxSkip: Yes! Local Gradient Steps Provably Lead to Communication
 Acceleration! Finally!* (ICML 2022), Algorithm 2; under partial participation as the FOCUS paper runs it.
@@ -13,11 +13,6 @@ Acceleration! Finally!* (ICML 2022), Algorithm 2; under partial participation as
 
 After every iteration the clients communicate with probability 1/K (one coin for all), or after every K-th iteration. If
 A is empty, x stays.
-
-Formula:
-    h_i \leftarrow h_i + \frac{x - \hat{x}_i}{K \, \eta}, \quad i \in A
-    \hat{x}_i \leftarrow \hat{x}_i - \eta \left( g_i(\hat{x}_i) - h_i \right), \quad L \text{ times from } x
-    x \leftarrow \frac{1}{a} \sum_{i \in A} \hat{x}_i
 
 Cost:
     a K gradients; a models up, a down; memory 2 (n + 1) d + 3 m.

@@ -1,4 +1,4 @@
-r"""SCAFFOLD: control variates correct the drift of each client's local steps.
+"""SCAFFOLD: control variates correct the drift of each client's local steps.
 
 Karimireddy, Kale, Mohri, Reddi, Stich, Suresh, *SCAFFOLD: Stochastic Controlled Averaging for Federated Learning*
 (ICML 2020), Algorithm 1.
@@ -12,12 +12,6 @@ Karimireddy, Kale, Mohri, Reddi, Stich, Suresh, *SCAFFOLD: Stochastic Controlled
     c   += (1/m) sum over A of c_i' - c_i      divided by m, not by a
     c_i  = c_i'                                for i in A
     A empty: nothing changes
-
-Formula:
-    y_i \leftarrow y_i - \eta \left( g_i(y_i) - c_i + c \right), \quad K_i \text{ times from } x
-    c_i' = c_i - c + \frac{x - y_i}{K_i \, \eta} \quad \text{(option II)}
-    x \leftarrow x + \frac{\eta_g}{a} \sum_{i \in A} \left( y_i - x \right)
-    c \leftarrow c + \frac{1}{m} \sum_{i \in A} \left( c_i' - c_i \right), \quad c_i \leftarrow c_i'
 
 Cost:
     a K gradients, option I 2 a K; 2 a models up, 2 a down; memory (n + 2) d + m.

@@ -1,4 +1,4 @@
-r"""Unbiased: weights each update by the client's inverse long-run availability, without normalising.
+"""Unbiased: weights each update by the client's inverse long-run availability, without normalising.
 
 Rodio, Faticanti, Marfoq, Neglia, Leonardi, *Federated Learning under Heterogeneous and Correlated Client
 Availability* (CA-Fed; IEEE/ACM ToN 2024), the baseline "Unbiased" of section V-A(c).
@@ -9,9 +9,6 @@ Availability* (CA-Fed; IEEE/ACM ToN 2024), the baseline "Unbiased" of section V-
     D_i  = x_i(K) - x                                  for i in A
     x   += eta_g * sum over A of (alpha_i / pi_i) D_i
     A empty: x stays
-
-Formula:
-    x \leftarrow x + \eta_g \sum_{i \in A} \frac{\alpha_i}{\pi_i} \left( x_i^{(K)} - x \right)
 
 Cost:
     a K gradients; a models up, a down; memory 0, with estimates 5 m + 1.

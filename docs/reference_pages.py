@@ -9,7 +9,6 @@ from pkgutil import resolve_name
 from typing import Any
 
 import typer
-from latex2mathml.converter import convert
 from pydantic import BaseModel
 from typer.cli import get_docs_for_click
 
@@ -20,7 +19,6 @@ from rollcall.benchmark.config.trial import Analysis, Trial
 from rollcall.cli.app import app
 from rollcall.leaderboard.names import method_name
 from rollcall.leaderboard.paper.experiment import PaperExperiment
-from rollcall.leaderboard.site.parts import equations
 
 ROOTS: dict[str, type[BaseModel]] = {
     "experiment": Experiment,
@@ -57,11 +55,7 @@ def markdown(text: str) -> str:
         else:
             blocks.append(escaped(re.sub(r"::$", "", block, flags=re.MULTILINE)))
     for title, content in said.sections.items():
-        formula = title == "Formula"  # as MathML, which browsers show without a script
-        lines = (
-            [f"```{{raw}} html\n{convert(one, display='block')}\n```" for one in equations(content)] if formula else []
-        )
-        blocks += [f"**{title}**", *(lines or [escaped(content)])]
+        blocks += [f"**{title}**", escaped(content)]
     return "\n\n".join(blocks)
 
 

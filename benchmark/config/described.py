@@ -41,7 +41,7 @@ class Docstring(NamedTuple):
     Attributes:
         body: the text without its sections.
         meanings: the text about each parameter or attribute.
-        sections: the text of all other sections by title, such as `Formula` or `Raises`.
+        sections: the text of all other sections by title, such as `Cost` or `Raises`.
     """
 
     body: str

@@ -9,7 +9,6 @@ from dataclasses import dataclass, field, is_dataclass
 from pathlib import Path
 from typing import Any
 
-from latex2mathml.converter import convert
 from markupsafe import Markup, escape
 
 from rollcall.benchmark.config.choice import KINDS
@@ -81,10 +80,6 @@ class Part:
         return _html([one for one in said.body.split("\n\n")[1:] if one != self.citation], said.meanings)
 
     @property
-    def formula(self) -> list[Markup]:
-        return [Markup(convert(line, display="block")) for line in equations(self.sections.get("Formula", ""))]
-
-    @property
     def bibtex(self) -> str:
         """An entry for its paper; empty if its docstring names none."""
         found = CITATION.search(" ".join(self.citation.split()))
@@ -117,11 +112,6 @@ def own_part(name: str) -> Part:
         if isinstance(node, ast.ClassDef) and node.name == wanted:
             return Part(name, ast.get_docstring(node) or "", ast.get_source_segment(text, node) or "")
     return Part(name, "", "")
-
-
-def equations(text: str) -> list[str]:
-    """The lines of a formula section; a line that is indented further belongs to the line before."""
-    return re.sub(r"\n +", " ", text).splitlines()
 
 
 def prose(text: str) -> Markup:

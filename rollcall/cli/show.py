@@ -145,7 +145,7 @@ def _part_of(name: str) -> dict[str, Any] | None:
     said = parse(text_of(choice.factory))
     offered = options_in_words(kinds[0], choice.factory).items()
     told = [one if one.startswith(" ") else " ".join(one.split()) for one in said.body.split("\n\n")]
-    told += [f"{title}: {' '.join(text.split())}" for title, text in said.sections.items() if title != "Formula"]
+    told += [f"{title}: {' '.join(text.split())}" for title, text in said.sections.items()]
     return {
         "name": choice.name,
         "kind": kinds[0],

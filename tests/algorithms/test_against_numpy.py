@@ -50,7 +50,6 @@ def follow(path, name, options, u, h, mask, K, eta, alpha, p, **known):
 
 
 EQUAL = np.full(M, 1 / M)
-ADAPTIVE = {"beta_1": 0.5, "beta_2": 0.8, "tau": 0.02}
 OPTIONS = [
     *((name, {}, {}) for name in ALGORITHMS),
     ("fedavg_known", {"probability": "last_client"}, {}),
@@ -83,9 +82,7 @@ OPTIONS = [
     ("ca_fed", {"ties": "leave_out"}, {}),
     ("ca_fed", {"bias_factor": 1.0, "least": "zero", "kappa2": 0.2}, {}),
     ("feddyn", {"alpha": 2.0}, {"strength": 2.0}),
-    ("amplified_fedavg", {"eta": 2.0, "P": 6}, {"factor": 2.0, "P": 6}),  # round 17, an empty one, ends an interval
-    ("amplified_fedavg", {"eta": 0.4, "P": 1}, {"factor": 0.4, "P": 1}),
-    ("amplified_scaffold", {"gamma": 2.0, "P": 6}, {}),  # likewise
+    ("amplified_scaffold", {"gamma": 2.0, "P": 6}, {}),  # round 17, an empty one, ends a period
     ("amplified_scaffold", {"gamma": 0.4, "P": 5}, {}),
     ("amplified_scaffold", {"P": 1}, {}),
     ("fedstale", {"beta": 0.0}, {}),
@@ -94,8 +91,6 @@ OPTIONS = [
     ("fedstale", {"oracle": False}, {}),
     ("fedstale", {"oracle": False, "empty": "skip", "beta": 0.9}, {}),
     ("fedavgm", {"beta": 0.5, "eta_g": 0.7}, {"beta": 0.5, "rate": 0.7}),
-    ("fedadam", {"eta_g": 0.05} | ADAPTIVE, {"rate": 0.05} | ADAPTIVE),
-    ("fedyogi", {"eta_g": 0.05} | ADAPTIVE, {"rate": 0.05} | ADAPTIVE),
 ]
 
 
@@ -155,7 +150,6 @@ THROUGH_THE_SUITE = [
     ("unbiased", {"oracle": False}, {}),
     ("ca_fed", {"kappa2": 0.03}, {}),
     ("fedpbc", {"eta_g": 0.6}, {"scale": 0.6}),
-    ("fedadam", {"eta_g": 0.05} | ADAPTIVE, {"rate": 0.05} | ADAPTIVE),
 ]
 
 

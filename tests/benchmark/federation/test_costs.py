@@ -38,12 +38,9 @@ EXPECTED = {
     "fedawe": ([4, 4, 6], BOTH_WAYS, BOTH_WAYS, [row + 3 for row in ROWS]),
     "focus": ([4, 4, 6], BOTH_WAYS, BOTH_WAYS, [row + 2 for row in ROWS]),
     "feddyn": ([4, 4, 6], BOTH_WAYS, BOTH_WAYS, [row + 2 for row in ROWS]),
-    "amplified_fedavg": ([4, 4, 6], BOTH_WAYS, BOTH_WAYS, 2),
     # c, u, the gradient counts, and c_i, in whose single row nobody has yet been put
     "amplified_scaffold": ([4, 4, 6], [8, 8, 12], [8, 8, 12], [2 + 2 + 3 + row + 5 for row in ROWS]),
     "fedavgm": ([4, 4, 6], BOTH_WAYS, BOTH_WAYS, 2),
-    "fedadam": ([4, 4, 6], BOTH_WAYS, BOTH_WAYS, 4),
-    "fedyogi": ([4, 4, 6], BOTH_WAYS, BOTH_WAYS, 4),
     "ca_fed": ([6, 6, 9], BOTH_WAYS, BOTH_WAYS, 9),  # one gradient more: it brings the loss at x
 }
 
