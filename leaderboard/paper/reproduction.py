@@ -98,8 +98,14 @@ class Sentence(Settings):
 
 
 class Finding(Sentence):
-    """The main sentence of an experiment, and what its rates were searched with; empty if they were not."""
+    """The main sentence of an experiment.
 
+    Attributes:
+        known: what papers already say about it, and what is new.
+        search: what its rates were searched with; empty if they were not.
+    """
+
+    known: str
     search: str = ""
 
 
