@@ -1,6 +1,6 @@
 """The board of an experiment: its table with claims and figure, as `rollcall leaderboard` prints and writes it."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import product
@@ -38,7 +38,8 @@ class Board:
 
     Attributes:
         experiment: that it shows.
-        title, table, figure: of the experiment.
+        title, table: of the experiment.
+        figure: draws its figure.
         claims: of its experiment; none for a ranking.
         data: rows, claims (those of variants too) and provenance, for `--json`.
         stem: of the names of the files.
@@ -49,7 +50,7 @@ class Board:
     table: Table
     claims: list[ClaimResult]
     data: dict[str, Any]
-    figure: "alt.ConcatChart"
+    figure: "Callable[[], alt.ConcatChart]"
     stem: str = "leaderboard"
 
     def texts(self, why: bool = False) -> dict[str, str]:
@@ -74,7 +75,7 @@ class Board:
                 file.unlink()
         for file, text in zip(files, texts.values(), strict=True):
             file.write_text(text, encoding="utf-8")
-        save(self.figure, *figures)
+        save(self.figure(), *figures)
         return ", ".join([files[0].name, *(file.suffix for file in (*files[1:], *figures))])
 
 
@@ -117,8 +118,6 @@ def ranking_board(
     Raises:
         SettingError: no run is finished and has all metrics, or they do not allow what is asked for.
     """
-    from rollcall.leaderboard.figures import overall_chart, ranking_curves
-
     metrics, last_rounds = experiment.report.metrics, experiment.report.last_rounds
     if any(run.source == "kept" for run in runs):
         made = cells(experiment, runs)
@@ -153,7 +152,12 @@ def ranking_board(
             row |= {"against": baseline, **one.row} if one else {}
     table = replace(table, caption="; ".join([table.caption, *notes]))
     data = {"rows": rows, "claims": [], "provenance": _provenance(experiment, runs)}
-    figure = overall_chart(over) if overall else ranking_curves(ranking, x or "")
+
+    def figure() -> "alt.ConcatChart":
+        from rollcall.leaderboard.figures import overall_chart, ranking_curves
+
+        return overall_chart(over) if overall else ranking_curves(ranking, x or "")
+
     return Board(experiment, experiment.title, table, [], data, figure, stem)
 
 
@@ -199,8 +203,6 @@ def paper_board(experiment: PaperExperiment, runs: list[Run], store: Path, x: st
     Raises:
         SettingError: no run is finished, or none measured a metric.
     """
-    from rollcall.leaderboard.figures import paper_curves
-
     one, metrics, numbers = Judged(experiment, runs), experiment.report.metrics, printed(experiment)
     of_variants = {name: variant.ran for name, variant in one.variants.items() if variant.ran}
     ran = one.ran or versions(of_variants)
@@ -220,7 +222,12 @@ def paper_board(experiment: PaperExperiment, runs: list[Run], store: Path, x: st
     elif len(ran) < len(one.cells):
         notes.append(f"{len(ran)} of {counted(len(one.cells), 'cell')} run")
     shown = one if one.ran else one.variants[next(iter(of_variants))]
-    figure = paper_curves(shown.experiment, shown.ran, x or "")
+
+    def figure() -> "alt.ConcatChart":
+        from rollcall.leaderboard.figures import paper_curves
+
+        return paper_curves(shown.experiment, shown.ran, x or "")
+
     return Board(
         experiment=experiment,
         title=f"{experiment.title} ({experiment.source})",

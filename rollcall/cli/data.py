@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 from urllib.parse import urlsplit
 
 import typer
-from rich.filesize import decimal
 from rich.table import Table as Grid
 
 from rollcall.benchmark.config.errors import SettingError, listed
@@ -22,19 +21,18 @@ Names = Annotated[list[str] | None, typer.Argument(help="Names of data sets. Def
 
 @data.command()
 def status(names: Names = None, as_json: Json = False) -> None:
-    """Show which data sets are here, their sizes and sources."""
+    """Show which data sets are here, and their sources."""
     root, sources = _chosen(names)
     rows = [_status(source, root) for source in sources]
     if as_json:
         print(json.dumps(rows, indent=1))
         return
-    grid = Grid("data set", "here", "on disk", "download", "from", box=None, padding=(0, 2, 0, 0))
+    grid = Grid("data set", "here", "from", box=None, padding=(0, 2, 0, 0))
     for row in rows:
         partly = f"{row['files'] - row['missing']} of {row['files']}"
         here = "yes" if row["present"] else "no" if row["missing"] == row["files"] else partly
         hosts = "\n".join(dict.fromkeys(urlsplit(url).netloc for url in row["urls"])) or "scikit-learn"
-        sizes = (decimal(size) if size else "-" for size in (row["bytes"], row["download_bytes"]))
-        grid.add_row(row["name"], here, *sizes, hosts)
+        grid.add_row(row["name"], here, hosts)
     out.print(grid)
     print(f"in {root.resolve()}")
 
@@ -95,14 +93,6 @@ def _status(source: "Source", root: Path) -> dict[str, Any]:
         "files": len(source.files),
         "missing": len(missing),
         "folder": str(root.resolve()),
-        "bytes": sum(_size(root / path) for path in source.files),
         "urls": source.urls,
         "download_bytes": source.download_bytes,
     }
-
-
-def _size(path: Path) -> int:
-    """Bytes of a file, or of all files in a folder."""
-    if path.is_dir():
-        return sum(file.stat().st_size for file in path.rglob("*") if file.is_file())
-    return path.stat().st_size if path.is_file() else 0

@@ -2,19 +2,15 @@
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import Annotated, Any, Literal
 
 import typer
-from rich.console import Console
 
 from rollcall.benchmark.config.errors import SettingError
 from rollcall.benchmark.config.metric import COSTS
 from rollcall.benchmark.config.text import command, parse_all
-from rollcall.cli.options import METRIC, STORE, Json, Mine, Name, Only, Store, Variant, err, out, say
+from rollcall.cli.options import METRIC, STORE, Json, Mine, Name, Only, Store, Variant, out, say
 from rollcall.leaderboard.paper.experiment import PaperExperiment
-
-if TYPE_CHECKING:
-    from rollcall.leaderboard.runs import Run
 
 X = Literal["round", "gradients", "floats", "seconds"]
 Form = Literal["terminal", "md", "csv", "latex"]
@@ -41,9 +37,6 @@ def leaderboard(
     x: Annotated[X | None, typer.Option(help="The x axis of the figure. Default: the experiment's.")] = None,
     form: Annotated[Form | None, typer.Option("--format", help="Format of the table. Default: terminal.")] = None,
     to: Annotated[Path | None, typer.Option(metavar="DIR", help="Folder of files. Default: STORE/EXPERIMENT.")] = None,
-    html: Annotated[
-        Path | None, typer.Option(metavar="DIR", help="Write pages for a browser into this folder.")
-    ] = None,
     store: Store = STORE,
     mlflow: Annotated[
         str, typer.Option(metavar="URI", help="Read your runs from this MLflow server or database.")
@@ -51,6 +44,8 @@ def leaderboard(
     as_json: Json = False,
 ) -> None:
     """Print an experiment's table, and write it with a figure.
+
+    With --json nothing is written.
 
     For a paper's experiment it is the paper's table, printed numbers beside measured ones, and the paper's claims. Your
     own runs, from the run folders in the store or an MLflow server, replace kept results of the same cell if they have
@@ -61,8 +56,6 @@ def leaderboard(
         raise SettingError("--format is not allowed with --json; leave one of them out")
     from rollcall.leaderboard import boards, render
     from rollcall.leaderboard.paper.sentences import claims_list, claims_table
-    from rollcall.leaderboard.ranking import axes
-    from rollcall.leaderboard.ranking import only as selected
     from rollcall.leaderboard.runs import finished
 
     chosen = PaperExperiment.read(experiment)
@@ -73,11 +66,9 @@ def leaderboard(
         if given := [option for option, value in other.items() if value]:
             raise SettingError(
                 f"{given[0]} is not allowed for a board; {experiment} takes --against, --format md or latex, --to, "
-                "--html, --mine, --store and --json"
+                "--mine, --store and --json"
             )
         _board(experiment, against, form, to, store, mine, as_json)
-        if html is not None:
-            _pages(html, chosen, experiment, [], store, out if not as_json and form is None else err)
         return
     chosen = boards.with_report(chosen.as_(variant) if variant else chosen, metric or [], last_rounds)
     conditions = parse_all("only", only or [])
@@ -95,11 +86,11 @@ def leaderboard(
         first = command("run", experiment, *(["--variant", variant] if variant else []), store=store)
         where = f"; read from {mlflow}" if mlflow else f"; first: {first}"
         raise SettingError(f"{error}{where}") from None
-    folder = to or store / chosen.name
-    texts = board.texts(why)
     if as_json:
         print(json.dumps(board.data, indent=1))
-    elif form not in (None, "terminal"):
+        return
+    texts = board.texts(why)
+    if form not in (None, "terminal"):
         print(texts["tex" if form == "latex" else form], end="")
     else:
         out.print(render.terminal(board.table, board.title, out.width))
@@ -109,28 +100,15 @@ def leaderboard(
         elif board.claims:
             out.print(claims_table(board.claims))
             say("--why prints the evidence and the causes.")
+    folder = to or store / chosen.name
     try:
         files = board.write(folder, texts)
     except OSError as error:
         raise SettingError(
             f"{folder}: the files cannot be written ({error.strerror}); choose a folder with --to DIR"
         ) from None
-    for_people = form in (None, "terminal") and not as_json
-    if for_people:
+    if form in (None, "terminal"):
         say(f"In {folder}: {files}")
-    if html is not None:
-        if chosen.source:
-            chosen = chosen.only(conditions)
-        else:
-            runs = selected(runs, axes(chosen), conditions)
-        _pages(html, chosen, experiment, runs, store, out if for_people else err)
-
-
-def _pages(folder: Path, chosen: PaperExperiment, name: str, runs: "list[Run]", store: Path, console: Console) -> None:
-    """Write the pages of one experiment."""
-    from rollcall.leaderboard.site.build import build, collect
-
-    say(build(folder, [collect(chosen, name, runs, store)], command("leaderboard", name, "--html", folder)), console)
 
 
 def _board(name: str, against: str, form: Form | None, to: Path | None, store: Path, mine: bool, as_json: bool) -> None:

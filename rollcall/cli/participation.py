@@ -92,8 +92,8 @@ def participation(
 def load(spec: str, only: Mapping[str, list[Any]] | None = None) -> "tuple[Participation, str]":
     """The model of a YAML file or of an experiment: `fedpbc/table1:markov`, or `quickstart`, which has only one.
 
-    The second `bernoulli` of an axis is called `bernoulli#2`. Of the models with one label, the first counts. If panels
-    differ in their data, the first panel whose data set is on this machine counts.
+    The second `bernoulli` of an axis is called `bernoulli#2`. Of the trials with one label, the first counts whose data
+    set is on this machine.
 
     Args:
         spec: the file, EXPERIMENT:MODEL, or the file or name of a recording, which has all its devices as clients.
@@ -108,36 +108,44 @@ def load(spec: str, only: Mapping[str, list[Any]] | None = None) -> "tuple[Parti
     from rollcall.participation import Population, recording
     from rollcall.participation.probabilities import class_shares
 
-    if spec.endswith(DATA_FILES) or recording.named(spec):
-        if only:
-            raise SettingError("--only is not allowed with a recording; it has no panels")
+    is_recording = spec.endswith(DATA_FILES) or recording.named(spec)
+    content: Any = load_yaml(Path(spec)) if not is_recording and Path(spec).is_file() else None
+    is_model = isinstance(content, dict) and not content.keys() & {"trial", "base", "panels"}
+    if only and (is_recording or is_model):
+        raise SettingError("--only is not allowed with a file of a participation model; it has no panels")
+    if is_recording:
         return _recorded(spec), ""
-    content: Any = load_yaml(Path(spec)) if Path(spec).is_file() else None
-    if isinstance(content, dict) and not content.keys() & {"trial", "base", "panels"}:
-        if only:
-            raise SettingError("--only is not allowed with a file of a participation model; it has no panels")
+    if is_model:
         file = validated(RollCall, content)
         nu = class_shares(file.seed, file.clients, file.classes.count, file.classes.alpha)
         with at("participation"):
             return file.participation.build(Population(file.clients, file.seed, nu)), ""
     name, _, wanted = spec.partition(":")
-    experiment = Experiment.read(name).only(only or {})
-    models = _models(experiment)
+    return _of_experiment(Experiment.read(name).only(only or {}), name, wanted)
+
+
+def _of_experiment(experiment: Experiment, name: str, wanted: str) -> "tuple[Participation, str]":
+    """The wanted model of an experiment, and its panel."""
+    from rollcall.benchmark.estimate import missing
+    from rollcall.benchmark.federation.build import build
+
+    models: dict[str, list[tuple[str, Trial]]] = {}
+    for place in places(experiment):
+        if isinstance(place.trial, Trial):
+            label = place.labels.get("participation", place.trial.participation.name)
+            models.setdefault(label, []).append((place.labels["panel"], place.trial))
     if not models:
         raise SettingError(f"participation: {name} has no participation model; its panels are analyses")
     if wanted not in models and (wanted or len(models) > 1):
         raise SettingError(
             f"participation: {wanted!r} is not a model of {name}; must be one of {listed(models, wanted)}"
         )
-    from rollcall.benchmark.estimate import missing
-    from rollcall.benchmark.federation.build import build
-
-    panels = models[wanted or next(iter(models))]
-    for panel, trial in panels.items():
+    chosen = models[wanted or next(iter(models))]
+    for panel, trial in chosen:
         if not missing([trial]):
             return build(trial).participation, panel if len(experiment.panels) > 1 else ""
-    absent = missing(list(panels.values()))
-    raise SettingError(f"no data set of {spec} is here; to download one: rollcall data fetch {absent[0]}")
+    absent = missing([trial for _, trial in chosen])
+    raise SettingError(f"no data set of {name} is here; to download one: rollcall data fetch {absent[0]}")
 
 
 def _recorded(spec: str) -> "Participation":
@@ -156,16 +164,6 @@ def _recorded(spec: str) -> "Participation":
     told = f"rounds of {length:g} s and " if length else ""
     trace.notes.insert(0, f"{told}{counted(len(devices), 'client')}, the devices that occur; a YAML file sets others")
     return trace
-
-
-def _models(experiment: Experiment) -> dict[str, dict[str, Trial]]:
-    """For each participation model of an experiment, by label, the first trial of each panel that has it."""
-    models: dict[str, dict[str, Trial]] = {}
-    for place in places(experiment):
-        if isinstance(place.trial, Trial):
-            label = place.labels.get("participation", place.trial.participation.name)
-            models.setdefault(label, {}).setdefault(place.labels["panel"], place.trial)
-    return models
 
 
 def _table(name: str, summary: "Summary") -> Grid:

@@ -22,7 +22,7 @@ from rollcall.benchmark.federation.run_folder import RunFolder, run_folders, set
 from rollcall.benchmark.sweep.progress import STATES, Entry, read, table
 from rollcall.cli import options as opt
 from rollcall.cli.options import STORE, out, say
-from rollcall.cli.plan import file_of_runs, plans_of
+from rollcall.cli.plan import file_of_runs
 from rollcall.leaderboard.paper.experiment import PaperExperiment
 
 UNLISTED = "not in the experiment file"
@@ -89,17 +89,8 @@ def doctor(
 
 
 def clean(
-    experiment: opt.Names,
-    variant: opt.Variant = "",
-    seeds: opt.Seeds = "",
-    only: opt.Only = None,
-    settings: opt.Set = None,
-    rounds: opt.Rounds = None,
-    methods: opt.Methods = None,
-    tuned: opt.Tuned = None,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run/--yes", help="List the run folders, or delete them. Default: list.")
-    ] = True,
+    experiment: opt.Name,
+    delete: Annotated[bool, typer.Option("--yes", help="Delete the run folders. Default: list them.")] = False,
     unlisted: Annotated[
         bool, typer.Option("--unlisted", help="Also delete trials that are not in the experiment file.")
     ] = False,
@@ -107,17 +98,13 @@ def clean(
 ) -> None:
     """List or delete run folders of failed or unlisted trials.
 
-    Trials that were run with --tuned, --set, --seeds or --algorithm are not in the file. Repeat these options to keep
-    them. Trials of the file's variants are in it. Trials that are running stay.
+    Trials that were run with --tuned, --set, --seeds or --algorithm are not in the file; those of its variants are.
+    Trials that are running stay.
     """
-    plans = plans_of(experiment, variant, seeds, only, settings, rounds, methods, tuned)
-    if len(plans) > 1:
-        raise SettingError("experiment: a paper is not allowed; must be one experiment")
-    changed, file = plans[0].experiment, plans[0].file
-    home = store / changed.home
-    sharing = [other for name in names() if (other := PaperExperiment.read(name)).home == changed.home]
-    kept = [PaperExperiment.read(str(file or changed.name)), *sharing]
-    versions = [changed, *(version for one in kept for version in (one, *map(one.as_, one.variants)))]
+    named = PaperExperiment.read(experiment)
+    home = store / named.home
+    sharing = [other for name in names() if (other := PaperExperiment.read(name)).home == named.home]
+    versions = [version for one in (named, *sharing) for version in (one, *map(one.as_, one.variants))]
     stale = _stale(home, {place.digest for version in versions for place in places(version)})
     if not stale:
         print(f"Nothing to delete in {home}.")
@@ -127,9 +114,9 @@ def clean(
         grid.add_row(folder.name, reason)
     out.print(grid)
     chosen = [folder for folder, reason in stale.items() if unlisted or reason != UNLISTED]
-    for folder in () if dry_run else chosen:
+    for folder in chosen if delete else ():
         shutil.rmtree(folder)
-    done = f"{counted(len(chosen), 'run folder')} {'to delete with --yes' if dry_run else 'deleted'}"
+    done = f"{counted(len(chosen), 'run folder')} {'deleted' if delete else 'to delete with --yes'}"
     left = len(stale) - len(chosen)
     more = f"; {left} more with --unlisted" if left else ""
     say(f"In {home}: {done}{more}")
@@ -200,10 +187,6 @@ def export(
         torch.save(state, stream)
     numbers = sum(tensor.numel() for tensor in state.values())
     print(f"Wrote {file}: {counted(len(state), 'tensor')}, {counted(numbers, 'number')}.")
-    print("To load it into the task's module:")
-    print(f'  module = rollcall.load("{run}").module()')
-    print(f'  module.load_state_dict(torch.load("{file}"))')
-    if all(name.startswith("network.") for name in state):
-        print("To load it into a network of the same layers, without Rollcall:")
-        stripped = f'{{name.removeprefix("network."): value for name, value in torch.load("{file}").items()}}'
-        print(f"  network.load_state_dict({stripped})")
+    print("To load it into a network of the same layers, without Rollcall:")
+    stripped = f'{{name.removeprefix("network."): value for name, value in torch.load("{file}").items()}}'
+    print(f"  network.load_state_dict({stripped})")

@@ -202,12 +202,13 @@ def links(folder):
 
 @pytest.mark.full
 def test_pages_of_ones_own_runs(tmp_path, monkeypatch, capsys):
-    """`--html`: a method of one's own has its page with its code; the pages say what `--json` says."""
+    """A method of one's own has its page with its code; the pages say what `--json` says."""
     monkeypatch.chdir(tmp_path)
     Path("mine.py").write_text("from rollcall.algorithms.fedavg import FedAvg\n\n\nclass Mine(FedAvg):\n    pass\n")
     file = write(tmp_path)
     assert rollcall(capsys, "run", file, "--algorithm", "mine.py:Mine", "--executor", "inline")[0] == 0
-    rows = json.loads(rollcall(capsys, "leaderboard", file, "--html", "pages", "--json")[1])["rows"]
+    rows = json.loads(rollcall(capsys, "leaderboard", file, "--json")[1])["rows"]
+    assert rollcall(capsys, "site", "pages", file, "--store", "runs")[0] == 0
     page = Path("pages/experiments/tiny.html").read_text()
     assert {f'data-value="{row["mean"]!r}"' in page for row in rows} == {True}
     assert "10 of 20" not in page
@@ -218,5 +219,5 @@ def test_pages_of_ones_own_runs(tmp_path, monkeypatch, capsys):
     assert "class Mine(FedAvg)" in own.read_text()
     assert f"../{own.relative_to('pages')}" in page
     assert rollcall(capsys, "run", file, "--rounds", "10", "--store", "short", "--executor", "inline")[0] == 0
-    assert rollcall(capsys, "leaderboard", file, "--store", "short", "--html", "short")[0] == 0
+    assert rollcall(capsys, "site", "short", file, "--store", "short")[0] == 0
     assert "10 of 20" in Path("short/experiments/tiny.html").read_text()
