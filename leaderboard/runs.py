@@ -239,10 +239,8 @@ def own(store: Path, experiment: str, metrics: Collection[str] | None = None, ml
 
 def _of_folder(folder: RunFolder, experiment: str, metrics: Collection[str] | None) -> Run | None:
     """The run of a folder; None if it neither finished nor diverged."""
-    altered = folder.altered()
-    if altered:
-        file, fault = next(iter(altered.items()))
-        raise ValueError(f"{file.name}: {fault}; see {command('doctor', folder.path)}")
+    if fault := folder.altered():
+        raise ValueError(f"metrics.jsonl: {fault}; see {command('doctor', folder.path)}")
     if not folder.finished and folder.status.get("diverged") is None:
         return None
     tags, spec = folder.origin(experiment)

@@ -81,7 +81,7 @@ def build(trial: Trial, workers: int = 1) -> Federation:
     with located(algorithm):
         check_init(algorithm, state)
     states = [state, Rows.begin(x, data.clients)] if trial.local.keep_momentum else [state]
-    refuse_what_cannot_fit(states, trial.algorithm.label, d, participation, trial.rounds, trial.numerics)
+    refuse_what_cannot_fit(states, trial.algorithm.label, d, data.clients, trial.numerics.device)
     schedule = trial.local.schedule.bound()
     return Federation(
         task,

@@ -5,19 +5,16 @@ metrics.jsonl   a line for each evaluation, append-only
 status.json     state, round, versions, machine
 lock            held while the trial runs
 last.ckpt       the last checkpoint of Lightning
-previous.ckpt   the checkpoint before it, used if the last one is damaged
 model.npz       `model` (as evaluated) and `server` after the last round of a run that finished or diverged
 buffers.npz     the buffers of this model by name (BatchNorm statistics), if it has any
 error.txt       of a failed trial, the traceback
 """
 
-import errno
 import hashlib
 import json
 import os
 import platform
 import subprocess
-import sys
 import time
 import traceback
 import zipfile
@@ -28,16 +25,17 @@ from importlib.metadata import version
 from itertools import count
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 from filelock import FileLock, Timeout
+from yaml import YAMLError
 
 from rollcall.benchmark.config.digest import flatten
 from rollcall.benchmark.config.errors import SettingError
 from rollcall.benchmark.config.source import package_code
 from rollcall.benchmark.config.text import command, parsed
-from rollcall.benchmark.federation.interruption import Interrupted
+from rollcall.benchmark.process import Interrupted
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -78,7 +76,6 @@ class RunFolder:
         self.metrics = path / "metrics.jsonl"
         self.settings = path / "trial.yaml"
         self.checkpoint = path / "last.ckpt"
-        self.previous_checkpoint = path / "previous.ckpt"
         self.error_file = path / "error.txt"
 
     @property
@@ -97,14 +94,6 @@ class RunFolder:
         if not isinstance(status, dict):
             raise Damaged(self.status_file, "not a JSON object")
         return status
-
-    @property
-    def changed(self) -> int:
-        """The time of the last change of status.json, in nanoseconds; 0 if there is none."""
-        try:
-            return self.status_file.stat().st_mtime_ns
-        except FileNotFoundError:  # it may be set aside between a look and the next
-            return 0
 
     @property
     def state(self) -> State:
@@ -188,27 +177,16 @@ class RunFolder:
         except Timeout:
             raise InUse(f"folder: {self.path} is in use; another process runs this trial. Wait for it to end") from None
         with lock:
-            if self.metrics in (altered := self.altered()):
-                raise Damaged(self.metrics, altered[self.metrics])
+            if fault := self.altered():
+                raise Damaged(self.metrics, fault)
             self.save_settings(trial)
             self.error_file.unlink(missing_ok=True)
-            before = self.status
+            before, first = self.status, first_status(trial)
+            kept = {key: before[key] for key in (*COUNTED, "signature") if key in before}
             self._end: dict[str, Any] = {"state": "finished", "finished": trial.rounds}
-            self._started = time.monotonic() - before.get("seconds", 0.0)
-            self._evaluating = before.get("evaluation_seconds", 0.0)
-            self._status = identity(trial) | {
-                "state": "running",
-                "finished": int(before.get("finished", 0)),
-                "diverged": before.get("diverged"),
-                "round": before.get("round", 0),
-                "seconds": before.get("seconds", 0.0),
-                "evaluation_seconds": self._evaluating,
-                "updated": time.time(),
-                "device": device,
-                "threads": threads,
-                "data": content,
-                "signature": before.get("signature", {}) | {"settings": _digest(self.settings.read_bytes())},
-            }
+            self._status = first | kept | {"device": device, "threads": threads, "data": content}
+            self._started = time.monotonic() - self._status["seconds"]
+            self._evaluating = self._status["evaluation_seconds"]
             self._write(**self._status)
             try:
                 yield
@@ -219,38 +197,33 @@ class RunFolder:
             except (Exception, SystemExit) as error:  # SystemExit: a part of the user called sys.exit
                 with suppress(OSError):
                     self._update()
-                self.fail(self.error(error), traceback.format_exc())
+                self.fail(f"{type(error).__name__}: {error}", traceback.format_exc())
                 raise
             self._update(**self._end, signature=self._signature())
 
-    def altered(self) -> dict[Path, str]:
-        """The files that are not as they were when status.json was signed, each with the difference.
+    def altered(self) -> str:
+        """The difference between metrics.jsonl and what status.json says of it; empty if there is none.
 
         A run signs its evaluations at every checkpoint and at its end. A run of an earlier version is not signed.
         """
-        status, faults = self.status, {}
+        status, lines = self.status, self._lines()
         signed = status.get("signature", {})
-        if "rows" in signed:
-            lines = self._lines()
-            ended = status.get("state") in ("finished", "diverged")
-            if len(lines) < signed["rows"] or (ended and len(lines) > signed["rows"]):
-                faults[self.metrics] = f"it has {len(lines)} evaluations, and the run wrote {signed['rows']}"
-            elif _digest(b"".join(lines[: signed["rows"]])) != signed["metrics"]:
-                faults[self.metrics] = "changed after the run wrote it"
-        if "settings" in signed and not self.settings.exists():
-            faults[self.settings] = "missing"
-        elif "settings" in signed and _digest(self.settings.read_bytes()) != signed["settings"]:
-            faults[self.settings] = "changed after the run wrote it"
-        return faults
+        if "rows" not in signed:
+            return ""
+        ended = status.get("state") in ("finished", "diverged")
+        if len(lines) < signed["rows"] or (ended and len(lines) > signed["rows"]):
+            return f"it has {len(lines)} evaluations, and the run wrote {signed['rows']}"
+        same = _digest(b"".join(lines[: signed["rows"]])) == signed["metrics"]
+        return "" if same else "changed after the run wrote it"
+
+    def ends_with(self, **changes: Any) -> None:
+        """Make `running` end with these entries of the status, such as `seconds`."""
+        self._end |= changes
 
     def end_as_diverged(self, t: int, reason: str) -> None:
         """Make `running` end with the state `diverged`, after t rounds, and its reason."""
         self._end |= {"state": "diverged", "diverged": t, "round": t, "reason": reason}
         self._end.pop("finished", None)
-
-    def ends_after(self, seconds: float) -> None:
-        """Make `running` record so many seconds, of a run that shared its time with others."""
-        self._end["seconds"] = round(seconds, 3)
 
     def fail(self, error: str, trace: str, trial: "Spec | None" = None) -> None:
         """Record a failure: the error in the status, and the traceback in error.txt.
@@ -259,25 +232,13 @@ class RunFolder:
         """
         with suppress(OSError):  # a full disk must not hide the error itself
             self.path.mkdir(parents=True, exist_ok=True)
-            with replacing(self.error_file) as scratch:
-                scratch.write_text(trace)
-        with suppress(OSError):
+            self.error_file.write_text(trace)
             status = self.status
             if trial is not None and not status:
                 self.save_settings(trial)
-                clocks = {"seconds": 0.0, "evaluation_seconds": 0.0, "updated": time.time()}
-                status = identity(trial) | {"round": 0, "device": "unknown", "threads": 0} | clocks
+                status = first_status(trial)
             if status:
                 self._write(**status | {"state": "failed", "error": error})
-
-    def error(self, error: BaseException) -> str:
-        """An error in a line."""
-        if is_full_disk(error):
-            return (
-                f"the disk of {self.path} is full. Earlier results are intact. Free space, then rerun the command: it "
-                "resumes from the last checkpoint"
-            )
-        return f"{type(error).__name__}: {error}"
 
     def append(self, row: dict[str, float], seconds: float = 0.0) -> None:
         """Add an evaluation, and the seconds that it took."""
@@ -295,8 +256,8 @@ class RunFolder:
         if time.monotonic() - self._written >= UPDATE:
             self._update()
 
-    def saved(self, t: int) -> None:
-        """Record and sign that t rounds are done, of which there is a checkpoint."""
+    def sign(self, t: int) -> None:
+        """Record and sign that t rounds are done, before their checkpoint is written."""
         self._update(round=t, signature=self._signature())
 
     def save_models(self, model: np.ndarray, server: np.ndarray, buffers: Mapping[str, np.ndarray]) -> None:
@@ -307,24 +268,16 @@ class RunFolder:
                     np.savez(file, **arrays)  # type: ignore[arg-type, unused-ignore]
 
     def resumable(self) -> Path | None:
-        """The last good checkpoint; None if there is no checkpoint. A damaged later one is set aside.
+        """The last checkpoint; None if there is none.
 
         Raises:
-            Damaged: every checkpoint is damaged.
+            Damaged: it cannot be read.
         """
-        files = [file for file in (self.checkpoint, self.previous_checkpoint) if file.exists()]
-        faults = {file: fault_of_checkpoint(file) for file in files}
-        good = next((file for file in files if not faults[file]), None)
-        if good is None and files:
-            raise Damaged(files[0], faults[files[0]])
-        if good == self.previous_checkpoint and self.checkpoint in faults:
-            aside = set_aside(self.checkpoint)
-            print(
-                f"{self.checkpoint} is damaged ({faults[self.checkpoint]}). It is now {aside.name}; "
-                f"the run resumes from {good.name}",
-                file=sys.stderr,
-            )
-        return good
+        if not self.checkpoint.exists():
+            return None
+        if fault := fault_of_checkpoint(self.checkpoint):
+            raise Damaged(self.checkpoint, fault)
+        return self.checkpoint
 
     def resume_at(self, t: int) -> None:
         """Remove the evaluations of later rounds than t. The resumed run makes them again."""
@@ -404,7 +357,7 @@ class RunFolder:
                     file.replace(target)
 
     def _signature(self, content: bytes | None = None) -> dict[str, Any]:
-        """The number of evaluations and their digest, and that of the settings. The evaluations last from now on.
+        """The number of evaluations and their digest. A power cut does not lose these evaluations from now on.
 
         Args:
             content: of metrics.jsonl; by default as it is.
@@ -416,8 +369,7 @@ class RunFolder:
                     os.fsync(file.fileno())
                     content = file.read()
         whole = content[: content.rfind(b"\n") + 1]  # without a line that a full disk cut off
-        settings = _digest(self.settings.read_bytes())
-        return {"rows": whole.count(b"\n"), "metrics": _digest(whole), "settings": settings}
+        return {"rows": whole.count(b"\n"), "metrics": _digest(whole)}
 
     def _update(self, **changes: Any) -> None:
         clocks = {
@@ -435,17 +387,15 @@ class RunFolder:
         self._written = time.monotonic()
 
 
-def run_folders(folder: Path, *, below: bool = True, begun: bool = True) -> list[Path]:
+def run_folders(folder: Path, *, below: bool = True) -> list[Path]:
     """The run folders in a folder, sorted, without those that were set aside.
 
     Args:
         folder: a store, or the folder of an experiment.
         below: also those in folders of this folder, and this folder itself.
-        begun: only those with a status; otherwise also those that have only a lock.
     """
-    names = ("status.json",) if begun else ("status.json", "lock")
-    files = [file for name in names for file in folder.glob(f"**/{name}" if below else f"*/{name}")]
-    return sorted({file.parent for file in files if not any(ASIDE in part for part in file.relative_to(folder).parts)})
+    files = folder.glob("**/status.json" if below else "*/status.json")
+    return sorted(file.parent for file in files if not any(ASIDE in part for part in file.relative_to(folder).parts))
 
 
 @contextmanager
@@ -491,27 +441,67 @@ def fault_of_checkpoint(file: Path) -> str:
     return fault
 
 
+class Finding(NamedTuple):
+    """A damaged file or folder, which must be set aside, and what happens then."""
+
+    path: Path
+    problem: str
+    advice: str
+
+
+def examine(folder: Path) -> list[Finding]:
+    """What is damaged in a run folder; nothing in the folder of a trial that runs now."""
+    run = RunFolder(folder)
+    if run.in_use:
+        return []
+
+    def lost(reason: str) -> list[Finding]:
+        return [Finding(folder, f"metrics.jsonl: {reason}", "lost evaluations; the trial runs again from round 0")]
+
+    findings, again = [], "the next run writes it again"
+    try:
+        run.rows()
+    except Damaged as damage:
+        return lost(damage.reason)
+    try:
+        is_mapping = not run.settings.exists() or isinstance(parsed(run.settings.read_text()), dict)
+    except (YAMLError, ValueError):  # not YAML, a key twice, or not UTF-8
+        is_mapping = False
+    if not is_mapping:
+        findings.append(Finding(run.settings, "not a YAML mapping", again))
+    if run.checkpoint.exists() and (fault := fault_of_checkpoint(run.checkpoint)):
+        findings.append(Finding(run.checkpoint, fault, "the next run starts from round 0"))
+    try:
+        status = run.status
+    except Damaged as damage:
+        return [*findings, Finding(damage.file, damage.reason, again)]
+    if fault := run.altered():
+        return lost(fault)
+    model = folder / "model.npz"
+    if status.get("finished") and "analysis" not in status["settings"]:
+        fault = fault_of_archive(model) if model.exists() else "missing"
+        if fault:
+            advice = "the next run continues from the checkpoint and writes both files again"
+            findings.append(Finding(run.status_file, f"it says finished, but model.npz is {fault}", advice))
+    return findings
+
+
 def set_aside(path: Path) -> Path:
     """Rename a file or folder to NAME.damaged, with a number if there is one already; returns the new path."""
     names = (path.with_name(f"{path.name}{ASIDE}{number or ''}") for number in count())
     return path.rename(next(aside for aside in names if not aside.exists()))
 
 
-def is_full_disk(error: BaseException | None) -> bool:
-    """Whether an error, or one of its causes, says that the disk is full."""
-    while error is not None:
-        if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
-            return True
-        error = error.__cause__ or error.__context__
-    return False
-
-
 def _digest(content: bytes) -> str:
     return hashlib.sha256(content).hexdigest()[:16]
 
 
-def identity(trial: "Spec") -> dict[str, Any]:
-    """The origin of a run for status.json: trial, machine, versions and commit."""
+COUNTED = ("finished", "diverged", "round", "seconds", "evaluation_seconds")
+"""The entries of a status that a run which resumes continues."""
+
+
+def first_status(trial: "Spec") -> dict[str, Any]:
+    """The status of a run before its first round: its trial, machine, versions and commit."""
     return {
         "name": trial.name,
         "digest": trial.digest,
@@ -523,6 +513,15 @@ def identity(trial: "Spec") -> dict[str, Any]:
         "commit": commit(),
         "code": code_of(trial),
         "sources": {name: source.digest[:10] for name, source in trial.copies.items()},
+        "state": "running",
+        "finished": 0,
+        "diverged": None,
+        "round": 0,
+        "seconds": 0.0,
+        "evaluation_seconds": 0.0,
+        "updated": time.time(),
+        "device": "unknown",
+        "threads": 0,
     }
 
 

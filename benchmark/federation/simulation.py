@@ -20,11 +20,9 @@ from rollcall.benchmark.config.errors import SettingError, at
 from rollcall.benchmark.config.trial import Trial
 from rollcall.benchmark.engines import FlatTask, kernels_of_one_thread
 from rollcall.benchmark.federation.build import build
-from rollcall.benchmark.federation.interruption import Interrupted, stop_requests
 from rollcall.benchmark.federation.module import Federation
 from rollcall.benchmark.federation.run_folder import RunFolder
 from rollcall.benchmark.federation.trainer import (
-    EVALUATIONS,
     PRECISIONS,
     Checkpoints,
     Records,
@@ -32,6 +30,7 @@ from rollcall.benchmark.federation.trainer import (
     quiet,
     trainer_of,
 )
+from rollcall.benchmark.process import Interrupted, stop_requests
 from rollcall.tasks import Task
 
 CHECKPOINT_EVERY = timedelta(minutes=2)
@@ -223,12 +222,10 @@ def _has_result(run: RunFolder, trial: Trial) -> bool:
         )
     if finished == trial.rounds or run.diverged_within(trial.rounds):
         return True
-    for file in (run.checkpoint, run.previous_checkpoint):
-        with suppress(OSError, RuntimeError, UnpicklingError):
-            done = int(torch.load(file, map_location="cpu", weights_only=True, mmap=True)["global_step"])
-            if done > trial.rounds:
-                raise Refused(f"rounds: {trial.rounds} is not allowed; must be at least {done}, already done")
-            break
+    with suppress(OSError, RuntimeError, UnpicklingError):
+        checkpoint = torch.load(run.checkpoint, map_location="cpu", weights_only=True, mmap=True)
+        if (done := int(checkpoint["global_step"])) > trial.rounds:
+            raise Refused(f"rounds: {trial.rounds} is not allowed; must be at least {done}, already done")
     return False
 
 
@@ -255,9 +252,7 @@ def _train(trainer: Trainer, federation: Federation, records: Records, trial: Tr
     """All rounds, with an evaluation before the first and after the last, and of a round whose evaluation was lost."""
     resume = None if records.run is None else records.run.resumable()
     if resume is not None:
-        checkpoint = torch.load(resume, map_location="cpu", weights_only=True)
-        federation.load_state_dict(checkpoint["state_dict"])
-        records.check(federation.t, checkpoint.get(EVALUATIONS, 0))
+        federation.load_state_dict(torch.load(resume, map_location="cpu", weights_only=True)["state_dict"])
     records.resume_at(federation.t)
     try:
         if trial.evaluation.due(federation.t, trial.rounds) and not records.has(federation.t):

@@ -5,14 +5,11 @@ import os
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import nn
 
 from rollcall.algorithms import Rows
 from rollcall.benchmark.config.errors import SettingError
-from rollcall.benchmark.config.trial import Numerics
-from rollcall.participation import Participation
 
 
 class StateBuffers(nn.Module):
@@ -57,40 +54,21 @@ class StateBuffers(nn.Module):
         super()._load_from_state_dict(state_dict, prefix, *rest)
 
 
-def stored_rows(state: nn.Module) -> list[Tensor]:
-    """The buffers that have a row for each client that has taken part, and one row for all others."""
-    parts = [part for part in state.modules() if isinstance(part, StateBuffers)]
-    return [part.get_buffer("values") for part in parts if part._kind is Rows]
+def refuse_what_cannot_fit(states: Sequence[Any], label: str, d: int, clients: int, device: str) -> None:
+    """Refuse a run whose first states will not fit in the memory of the GPU, or without a GPU in that of the machine.
 
-
-def refuse_what_cannot_fit(
-    states: Sequence[Any], label: str, d: int, participation: Participation, rounds: int, numerics: Numerics
-) -> None:
-    """Refuse a run whose state will not fit in the memory of the GPU, or without a GPU in that of the machine.
-
-    A round computes the next state while it still needs the last. `states` are the first ones, of the method and of
-    momentum that is kept; on the `meta` device they take no memory. The clients that take part have a row.
+    A round computes the next state while it still needs the last. On the `meta` device states take no memory.
 
     Raises:
         SettingError: the state will not fit.
     """
-    buffers, m = nn.ModuleList(map(StateBuffers, states)), participation.clients
-    row = sum(buffer.numel() * buffer.element_size() for buffer in stored_rows(buffers))
-    fixed = sum(buffer.numel() * buffer.element_size() for buffer in buffers.buffers()) - row
+    need = 2 * sum(one.numel() * one.element_size() for state in states for one in StateBuffers(state).buffers())
     name, size = "the machine", os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    if numerics.device != "cpu" and torch.cuda.is_available():
+    if device != "cpu" and torch.cuda.is_available():
         name, size = "the GPU", torch.cuda.get_device_properties(0).total_memory
-    if 2 * (fixed + row * (1 + m)) <= size:
-        return
-    seen = np.zeros(m, dtype=bool)
-    for t in range(rounds if row else 0):
-        seen[participation.active(t)] = True
-    count = int(seen.sum())
-    need = 2 * (fixed + row * (1 + count))
     if need > size:
-        rows = f", with rows of the {count:,} clients that take part," if row else ""
         raise SettingError(
-            f"algorithm.name: {label!r} is not allowed with {m:,} clients and {d:,} parameters: its state{rows} needs "
+            f"algorithm.name: {label!r} is not allowed with {clients:,} clients and {d:,} parameters: its state needs "
             f"{need / 2**30:,.1f} GiB (for two rounds), and {name} has {size / 2**30:,.1f} GiB; must be a method that "
-            f"stores less, fewer rounds or fewer clients"
+            "stores less, or fewer clients"
         )

@@ -6,23 +6,19 @@ import signal
 import threading
 import warnings
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import contextmanager
 from datetime import timedelta
 from time import monotonic
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 import pandas as pd
 import torch
 from lightning.pytorch import Callback, LightningModule, Trainer
 from lightning.pytorch.loggers import Logger
-from lightning.pytorch.profilers import PassThroughProfiler
 
 from rollcall.benchmark.config.trial import Trial
 from rollcall.benchmark.federation.module import Federation
-from rollcall.benchmark.federation.run_folder import Damaged, RunFolder, replacing
-
-EVALUATIONS = "rollcall_evaluations"
-"""The entry of a checkpoint with the number of evaluations up to its round."""
+from rollcall.benchmark.federation.run_folder import RunFolder, replacing
 
 
 class Precision(NamedTuple):
@@ -53,7 +49,6 @@ def trainer_of(
         precision=PRECISIONS[trial.numerics.dtype].lightning,
         callbacks=[OwnSignals(), Evaluations(lambda t: trial.evaluation.due(t, trial.rounds)), *callbacks],
         logger=list(loggers),
-        profiler=NoProfiler(),
         limit_val_batches=evaluation_batches,
         enable_checkpointing=False,
         enable_progress_bar=False,
@@ -62,15 +57,6 @@ def trainer_of(
         check_val_every_n_epoch=None,
         val_check_interval=1,  # see `Evaluations`
     )
-
-
-class NoProfiler(PassThroughProfiler):
-    """Measures nothing. Lightning's own default enters and leaves 27 generator contexts in a round, for nothing."""
-
-    NOTHING: AbstractContextManager[None] = nullcontext()
-
-    def profile(self, action_name: str) -> AbstractContextManager[None]:  # type: ignore[override, unused-ignore]
-        return self.NOTHING
 
 
 @contextmanager
@@ -164,16 +150,6 @@ class Records(Logger):
             self.run.append(row, monotonic() - self.began)
         self.rows[step] = row
 
-    def check(self, t: int, evaluations: int) -> None:
-        """Compare with a checkpoint of round t, when there were so many evaluations.
-
-        Raises:
-            Damaged: metrics.jsonl has lost some.
-        """
-        kept = sum(earlier <= t for earlier in self.rows)
-        if self.run is not None and kept < evaluations:
-            raise Damaged(self.run.metrics, f"it has {kept} of the {evaluations} evaluations up to round {t}")
-
     def resume_at(self, t: int) -> None:
         """Forget the evaluations of later rounds than t. The resumed run makes them again."""
         self.rows = {earlier: row for earlier, row in self.rows.items() if earlier <= t}
@@ -222,20 +198,14 @@ class Checkpoints(Callback):
         last = federation.t == self.rounds
         self.stopped = not last and self.requested()
         if self.run is not None and (last or self.stopped or monotonic() - self.saved >= self.every):
-            # Replaced atomically, and the one before is kept. Lightning can resume only from the end of a round.
+            self.run.sign(federation.t)  # first: no checkpoint may outlast its evaluations
             with replacing(self.run.checkpoint, lasting=True) as scratch:
                 trainer.save_checkpoint(scratch)
-                if self.run.checkpoint.exists():
-                    self.run.checkpoint.replace(self.run.previous_checkpoint)
-            self.run.saved(federation.t)
             self.saved = monotonic()
         elif self.run is not None:
             self.run.reached(federation.t)
         if self.stopped:
             stop(trainer)
-
-    def on_save_checkpoint(self, trainer: Trainer, pl_module: LightningModule, checkpoint: dict[str, Any]) -> None:
-        checkpoint[EVALUATIONS] = len(self.records.rows)
 
     def on_validation_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
         self.records.began = monotonic()

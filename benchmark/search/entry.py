@@ -24,8 +24,8 @@ from rollcall.benchmark.config.digest import digest, from_copies, serialised
 from rollcall.benchmark.config.errors import SettingError
 from rollcall.benchmark.config.trial import Trial
 from rollcall.benchmark.federation.build import build
-from rollcall.benchmark.federation.interruption import Interrupted
 from rollcall.benchmark.federation.simulation import simulate
+from rollcall.benchmark.process import Interrupted
 from rollcall.benchmark.search.board import Board, best
 from rollcall.benchmark.sweep.jobs import Job, Sweep
 from rollcall.benchmark.sweep.lockstep import run_lockstep

@@ -14,8 +14,8 @@ from rollcall.benchmark.config.errors import SettingError
 from rollcall.benchmark.config.experiment import Search, put_all
 from rollcall.benchmark.config.metric import Metric
 from rollcall.benchmark.config.trial import Trial
-from rollcall.benchmark.federation.interruption import Interrupted
 from rollcall.benchmark.federation.run_folder import RunFolder
+from rollcall.benchmark.process import Interrupted
 from rollcall.benchmark.search.cells import Cell
 from rollcall.benchmark.search.tune import INTERRUPTED, PARTS, score_of
 from rollcall.benchmark.sweep.run import Execution

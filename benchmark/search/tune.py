@@ -21,7 +21,7 @@ from rollcall.benchmark.config.experiment import Experiment, Scheduler, Search
 from rollcall.benchmark.config.metric import Direction, Metric, direction_of
 from rollcall.benchmark.config.text import counted
 from rollcall.benchmark.config.trial import Trial
-from rollcall.benchmark.federation.interruption import Interrupted
+from rollcall.benchmark.process import Interrupted
 from rollcall.benchmark.search.answer import Best, How, Tuned, seeds_of
 from rollcall.benchmark.search.cells import VALIDATION, Cell, cells_of
 from rollcall.benchmark.search.space import draw_points, grid, read_space

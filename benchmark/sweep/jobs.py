@@ -11,17 +11,16 @@ import pandas as pd
 import torch
 from lightning.pytorch import Callback
 
-from rollcall.benchmark.allocator import free_cycles
 from rollcall.benchmark.config.digest import digest
 from rollcall.benchmark.config.errors import SettingError, at, listed
 from rollcall.benchmark.config.metric import Metric
 from rollcall.benchmark.config.source import contributed_line
 from rollcall.benchmark.config.trial import Analysis, Trial
 from rollcall.benchmark.federation.build import build, content_of
-from rollcall.benchmark.federation.interruption import Interrupted, stop_requests
 from rollcall.benchmark.federation.module import Federation
 from rollcall.benchmark.federation.run_folder import Damaged, InUse, RunFolder, code_of
 from rollcall.benchmark.federation.simulation import CHECKPOINT_EVERY, OtherData, Refused, simulate
+from rollcall.benchmark.process import Interrupted, free_cycles, stop_requests
 
 
 @dataclass(frozen=True, eq=False)
@@ -123,9 +122,8 @@ def check(jobs: Iterable[Job]) -> None:
     """
     kinds = {}
     for job in jobs:
-        altered = job.folder.altered()
-        if job.folder.metrics in altered:
-            raise Damaged(job.folder.metrics, altered[job.folder.metrics])
+        if fault := job.folder.altered():
+            raise Damaged(job.folder.metrics, fault)
         job.folder.rows()
         if not job.ended and isinstance(job.trial, Trial):
             kinds[job.trial.model_copy(update={"seed": 0}).digest] = job.trial
@@ -214,8 +212,8 @@ def run_job(
         return str(error)
     except (Exception, SystemExit) as error:
         if not run.error_file.exists():  # the run failed before it started
-            run.fail(run.error(error), traceback.format_exc(), trial)
-        return f"{contributed_line(error)}{run.error(error)}"
+            run.fail(f"{type(error).__name__}: {error}", traceback.format_exc(), trial)
+        return f"{contributed_line(error)}{type(error).__name__}: {error}"
     return ""
 
 

@@ -26,9 +26,9 @@ from rollcall.benchmark.config.trial import Trial
 from rollcall.benchmark.engines import Engine, Vectorised, Work, kernels_of_one_thread
 from rollcall.benchmark.engines.base import LocalState
 from rollcall.benchmark.federation.build import build
-from rollcall.benchmark.federation.interruption import Interrupted, stop_requests
 from rollcall.benchmark.federation.module import Federation
 from rollcall.benchmark.federation.trainer import quiet
+from rollcall.benchmark.process import Interrupted, stop_requests
 from rollcall.benchmark.sweep.jobs import Job, run_inline
 
 AT_ONCE = 96

@@ -1,90 +1,45 @@
 """How far trials are, read from their run folders: the rows of `rollcall status`, and the bar of `rollcall run`."""
 
-import json
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
 from datetime import timedelta
 from pathlib import Path
 from time import monotonic
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 from rich.progress import Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
-from rich.table import Table
 
 from rollcall.benchmark.federation.run_folder import Damaged, RunFolder, run_folders
 
 if TYPE_CHECKING:
     from rollcall.benchmark.sweep.jobs import Job
 
-STATES = ("finished", "running", "interrupted", "failed", "diverged")
-
 LINES = 30.0
 """Seconds between two lines about the whole sweep outside a terminal."""
 
 
-@dataclass(frozen=True)
-class Entry:
-    """How far a trial is, as its run folder says.
+def read(store: Path, experiment: str = "") -> list[dict[str, Any]]:
+    """The trials of an experiment, by default of all, by experiment and name: state, rounds done and asked for, rate.
 
-    Attributes:
-        state: one of `STATES`; `interrupted` if its process has died, `damaged` if a file cannot be read.
-        round, rounds: done, and asked for; `rate` of them per second, evaluations included; 0 if not known.
-        metrics: the last evaluation of a running trial.
+    `state` is `interrupted` if the process of a trial has died, and `damaged` if its status cannot be read. The rate
+    (rounds per second) includes evaluations; it and `seconds_left` are None if not known.
     """
-
-    experiment: str
-    name: str
-    state: str
-    round: int = 0
-    rounds: int = 0
-    rate: float = 0.0
-    metrics: dict[str, float] = field(default_factory=dict)
-
-    @property
-    def left(self) -> float | None:
-        """Seconds until the last round; None if not known."""
-        return (self.rounds - self.round) / self.rate if self.rate else None
-
-
-def read(store: Path, experiment: str = "") -> list[Entry]:
-    """The trials of an experiment, by default of all, by experiment and name."""
-    entries = []
+    rows = []
     for folder in run_folders(store / experiment):
-        home, run = str(folder.parent.relative_to(store)), RunFolder(folder)
+        run = RunFolder(folder)
+        row: dict[str, Any] = {"experiment": str(folder.parent.relative_to(store)), "name": folder.name}
         try:
-            status, state = run.status, run.state_now
-            done, rounds, seconds = (status[key] for key in ("round", "rounds", "seconds"))
+            status = run.status
+            done, rounds = int(status["round"]), int(status["rounds"])
+            rate = done / status["seconds"] if done else None
+            row |= {"state": run.state_now, "round": done, "rounds": rounds, "rate": rate}
+            row["seconds_left"] = (rounds - done) / rate if rate else None
         except (OSError, ValueError, KeyError, TypeError):
-            entries.append(Entry(home, folder.name, "damaged"))
-            continue
-        rate = done / seconds if seconds else 0.0
-        metrics = _last_evaluation(run.metrics) if state == "running" else {}
-        entries.append(Entry(home, folder.name, state, int(done), int(rounds), rate, metrics))
-    return entries
-
-
-def _last_evaluation(file: Path) -> dict[str, float]:
-    """The metrics of the last complete line of metrics.jsonl; empty if there is none."""
-    try:
-        row = json.loads(file.read_bytes().rpartition(b"\n")[0].rpartition(b"\n")[2])
-    except (OSError, ValueError):
-        return {}
-    return {name: value for name, value in row.items() if name != "round"} if isinstance(row, dict) else {}
-
-
-def table(entries: Iterable[Entry]) -> Table:
-    """A row for each running trial; its metric is an accuracy, or the first one."""
-    grid = Table("trial", "state", "round", "last metric", "rounds/s", "time left", box=None, padding=(0, 2, 0, 0))
-    for entry in entries:
-        name = min(entry.metrics, key=lambda name: "accuracy" not in name, default="")
-        metric = f"{name} {entry.metrics[name]:.4g}" if name else ""
-        left = "?" if entry.left is None else str(timedelta(seconds=round(entry.left)))
-        rounds = f"{entry.round:,} of {entry.rounds:,}"
-        grid.add_row(entry.name, entry.state, rounds, metric, f"{entry.rate:,.1f}", left)
-    return grid
+            row["state"] = "damaged"
+        rows.append(row)
+    return rows
 
 
 class View:
@@ -96,7 +51,9 @@ class View:
     def __init__(self, jobs: Sequence["Job"], console: Console) -> None:
         self.jobs, self.console, self.running = jobs, console, 0
         self.ends = Counter("diverged" if job.diverged else "finished" for job in jobs if job.ended)
-        self.left = {job: (job.folder.changed, job.folder.status.get("round", 0)) for job in jobs if not job.ended}
+        self.left = {job: job.folder.status for job in jobs if not job.ended}  # with the status before the sweep
+        self.rounds = {job: job.trial.rounds for job in jobs}
+        self.rounds |= {job: status.get("round", 0) for job, status in self.left.items()}
         self.told: float | None = None
         columns = (*Progress.get_default_columns()[:3], TimeElapsedColumn(), TextColumn("left"), TimeRemainingColumn())
         self.progress = Progress(*columns, console=console, refresh_per_second=4, disable=not console.is_terminal)
@@ -106,14 +63,14 @@ class View:
     def look(self) -> None:
         """Read the run folders that have changed since the sweep began, and draw."""
         self.running = 0
-        for job, (before, _) in list(self.left.items()):
-            if job.folder.changed == before:
-                continue
-            self.told = self.told or monotonic()  # the first trial has started
+        for job, before in list(self.left.items()):
             with suppress(Damaged):
                 status = job.folder.status
+                if status.get("updated") == before.get("updated"):
+                    continue
+                self.told = self.told or monotonic()  # the first trial has started
                 state = status.get("state", "running")
-                self.left[job] = before, min(status.get("round", 0), job.trial.rounds)
+                self.rounds[job] = min(status.get("round", 0), job.trial.rounds)
                 if state == "running":
                     self.running += 1
                 else:
@@ -136,6 +93,7 @@ class View:
 
     def _end(self, job: "Job", state: str, text: str) -> None:
         del self.left[job]
+        self.rounds[job] = job.trial.rounds
         self.ends[state] += 1
         if not self.console.is_terminal:
             self._say(f"{self._done():>4}/{len(self.jobs)}  {job.trial.name}  {text}")
@@ -148,7 +106,5 @@ class View:
 
     def _draw(self) -> None:
         ends = [f", {self.ends[state]} {state}" for state in ("interrupted", "diverged", "failed") if self.ends[state]]
-        rounds = sum(job.trial.rounds for job in self.jobs if job not in self.left)
-        done = rounds + sum(rounds for _, rounds in self.left.values())
         text = f"{self._done()}/{len(self.jobs)} trials, {self.running} running{''.join(ends)}"
-        self.progress.update(self.bar, completed=done, description=text)
+        self.progress.update(self.bar, completed=sum(self.rounds.values()), description=text)

@@ -25,13 +25,12 @@ from ray.exceptions import RayError
 from ray.tune import Checkpoint, ResultGrid
 from ray.tune.search import BasicVariantGenerator
 
-from rollcall.benchmark.allocator import collect_garbage_seldom, keep_freed_memory
 from rollcall.benchmark.config.digest import unpack
 from rollcall.benchmark.config.experiment import read_trial
 from rollcall.benchmark.config.source import supply
-from rollcall.benchmark.federation.interruption import stop_requests
 from rollcall.benchmark.federation.module import Federation
 from rollcall.benchmark.federation.run_folder import RunFolder, replacing
+from rollcall.benchmark.process import collect_garbage_seldom, keep_freed_memory, stop_requests
 from rollcall.benchmark.sweep.jobs import Job, run_job
 from rollcall.tasks.datasets import root
 

@@ -5,9 +5,8 @@ from collections.abc import Callable
 
 import typer
 
-from rollcall.benchmark.allocator import collect_garbage_seldom, keep_freed_memory
 from rollcall.benchmark.config.errors import SettingError
-from rollcall.benchmark.federation.interruption import Interrupted
+from rollcall.benchmark.process import Interrupted, collect_garbage_seldom, keep_freed_memory
 from rollcall.cli import bench, check, compare, data, enter, leaderboard, papers, participation, run, show, store, tune
 from rollcall.cli.options import INTERRUPTED
 

@@ -3,23 +3,19 @@
 import json
 import shutil
 from collections import Counter
-from collections.abc import Sequence
-from dataclasses import asdict
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Group
 from rich.table import Table as Grid
 
 from rollcall.benchmark.config.errors import SettingError
 from rollcall.benchmark.config.experiment import names, places
 from rollcall.benchmark.config.text import command, counted, strict_json
-from rollcall.benchmark.federation.doctor import examine
-from rollcall.benchmark.federation.run_folder import RunFolder, run_folders, set_aside
-from rollcall.benchmark.sweep.progress import STATES, Entry, read, table
+from rollcall.benchmark.federation.run_folder import RunFolder, examine, run_folders, set_aside
+from rollcall.benchmark.sweep.progress import read
 from rollcall.cli import options as opt
 from rollcall.cli.options import STORE, out, say
 from rollcall.cli.plan import file_of_runs
@@ -38,30 +34,23 @@ def status(
 
     It reads the run folders only, so it can be called from another terminal while trials run.
     """
+    import pandas as pd
+
     name = experiment
-    entries = [] if name.endswith((".yaml", ".yml")) else read(store, name)
-    if name and not entries:  # a file, an experiment whose runs are another one's, or a misspelt name, which is refused
+    rows = [] if name.endswith((".yaml", ".yml")) else read(store, name)
+    if name and not rows:  # a file, an experiment whose runs are another one's, or a misspelt name, which is refused
         name = PaperExperiment.read(experiment).home
-        entries = read(store, name)
+        rows = read(store, name)
     if as_json:
-        print(strict_json([asdict(entry) | {"seconds_left": entry.left} for entry in entries]))
-    elif not entries:
+        print(strict_json(rows))
+    elif not rows:
         print(f"No run folders in {store / name}.")
     else:
-        out.print(_counts(entries))
-
-
-def _counts(entries: Sequence[Entry]) -> Group:
-    """A row for each experiment, and below it a row for each trial that runs."""
-    counts: dict[str, Counter[str]] = {}
-    for entry in entries:
-        counts.setdefault(entry.experiment, Counter())[entry.state] += 1
-    shown = [*STATES, *(["damaged"] if any(count["damaged"] for count in counts.values()) else [])]
-    grid = Grid("experiment", *shown, box=None, padding=(0, 2, 0, 0))
-    for experiment, count in counts.items():
-        grid.add_row(experiment, *(str(count[state] or "-") for state in shown))
-    running = [entry for entry in entries if entry.state == "running"]
-    return Group(grid, "", table(running)) if running else Group(grid)
+        table = pd.DataFrame(rows)
+        print(pd.crosstab(table["experiment"], table["state"]).to_string())
+        if (table["state"] == "running").any():
+            columns = ["name", "round", "rounds", "rate", "seconds_left"]
+            print("", table.loc[table["state"] == "running", columns].round(1).to_string(index=False), sep="\n")
 
 
 def doctor(
@@ -75,17 +64,16 @@ def doctor(
     """
     if not store.is_dir():
         raise SettingError(f"store: {str(store)!r} is not allowed; must be a folder")
-    folders = run_folders(store, begun=False)
+    folders = run_folders(store)
     findings = [finding for folder in folders for finding in examine(folder)]
-    damaged = [finding.path for finding in findings if finding.aside]
     lines = [f"{finding.path}: {finding.problem}; {finding.advice}" for finding in findings]
-    lines += [f"set aside: {set_aside(path)}" for path in damaged if fix]
-    lines.append(f"{counted(len(folders), 'run folder')}, {len(damaged)} damaged")
-    if damaged and not fix:
+    lines += [f"set aside: {set_aside(finding.path)}" for finding in findings if fix]
+    lines.append(f"{counted(len(folders), 'run folder')}, {len(findings)} damaged")
+    if findings and not fix:
         lines.append(f"To set them aside: {command('doctor', store, '--fix')}")
-    report = [vars(finding) | {"path": str(finding.path)} for finding in findings]
+    report = [finding._asdict() | {"path": str(finding.path)} for finding in findings]
     print(json.dumps(report, indent=1) if as_json else "\n".join(lines))
-    raise typer.Exit(1 if damaged and not fix else 0)
+    raise typer.Exit(1 if findings and not fix else 0)
 
 
 def clean(

@@ -11,7 +11,7 @@ from typer.main import get_command
 
 from rollcall import Trial
 from rollcall.benchmark.config.experiment import names
-from rollcall.benchmark.federation.interruption import Interrupted
+from rollcall.benchmark.process import Interrupted
 from rollcall.cli.app import app
 from rollcall.tasks import TASKS
 

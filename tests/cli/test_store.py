@@ -26,8 +26,6 @@ def folders(store):
         write_status(store / "tiny" / name, "running", 5)
     for name, state in {"d": "failed", "e": "diverged"}.items():
         write_status(store / "paper" / "fig" / name, state, 3, 9)
-    rows = [{"round": 0, "test/accuracy": 0.1}, {"round": 5, "train/loss": 3, "test/accuracy": 0.2512345}]
-    (store / "tiny" / "b" / "metrics.jsonl").write_text("\n".join([*map(json.dumps, rows), "{"]))
     (store / "tiny" / "f").mkdir()
     (store / "tiny" / "f" / "status.json").write_text("{")
     with FileLock(store / "tiny" / "b" / "lock"):
@@ -48,9 +46,10 @@ def test_states_rates_and_time_left(folders, store, capsys):
     }
     assert (entries["b"]["rate"], entries["b"]["seconds_left"]) == (2.0, 7.5)
     lines = [line.split() for line in rollcall(capsys, "status")[1].splitlines()]
-    assert ["paper/fig", "-", "-", "-", "1", "1", "-"] in lines
-    assert ["tiny", "1", "1", "1", "-", "-", "1"] in lines
-    assert ["b", "running", "5", "of", "20", "test/accuracy", "0.2512", "2.0", "0:00:08"] in lines
+    assert ["state", "damaged", "diverged", "failed", "finished", "interrupted", "running"] in lines
+    assert ["paper/fig", "0", "1", "1", "0", "0", "0"] in lines
+    assert ["tiny", "1", "0", "0", "1", "1", "1"] in lines
+    assert ["b", "5.0", "20.0", "2.0", "7.5"] in lines
     assert "tiny" not in rollcall(capsys, "status", "paper/fig")[1]
 
 

@@ -15,7 +15,7 @@ import torch
 from lightning.pytorch import Callback
 
 from rollcall import simulate
-from rollcall.benchmark.federation.interruption import Interrupted
+from rollcall.benchmark.process import Interrupted
 
 pytestmark = pytest.mark.full
 

@@ -18,8 +18,8 @@ from lightning.pytorch import Callback
 from runs import DIGITS, Asked, Count, rounds_in
 
 from rollcall import SettingError, load, simulate
-from rollcall.benchmark.federation.interruption import Interrupted, stop_requests
 from rollcall.benchmark.federation.run_folder import RunFolder
+from rollcall.benchmark.process import Interrupted, stop_requests
 from rollcall.benchmark.sweep.mlflow_copy import Mirror
 
 MARKOV = DIGITS | {
@@ -143,7 +143,7 @@ def test_a_signal_during_an_evaluation_is_a_request_to_stop(t, tmp_path):
 @pytest.mark.fault
 def test_a_second_signal_does_not_wait(monkeypatch):
     now = 100.0
-    monkeypatch.setattr("rollcall.benchmark.federation.interruption.monotonic", lambda: now)
+    monkeypatch.setattr("rollcall.benchmark.process.monotonic", lambda: now)
     with stop_requests() as requested:
         assert not requested()
         os.kill(os.getpid(), signal.SIGINT)

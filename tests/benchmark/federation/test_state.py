@@ -12,7 +12,12 @@ from torch import Tensor
 
 from rollcall import simulate
 from rollcall.algorithms import Rows
-from rollcall.benchmark.federation.state import StateBuffers, stored_rows
+from rollcall.benchmark.federation.state import StateBuffers
+
+
+def stored_rows(state):
+    """The buffers with a row for each client that has taken part, and one row for all others."""
+    return [part.get_buffer("values") for part in state.modules() if getattr(part, "_kind", None) is Rows]
 
 
 @dataclass(frozen=True)

@@ -11,8 +11,8 @@ from command import TINY, write
 import rollcall
 from rollcall.benchmark.config.errors import SettingError
 from rollcall.benchmark.config.experiment import Experiment
-from rollcall.benchmark.federation.interruption import Interrupted
 from rollcall.benchmark.federation.run_folder import RunFolder
+from rollcall.benchmark.process import Interrupted
 from rollcall.benchmark.search.answer import Tuned
 from rollcall.benchmark.sweep import jobs
 from rollcall.benchmark.sweep.jobs import run_job

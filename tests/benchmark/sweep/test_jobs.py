@@ -93,18 +93,15 @@ def test_a_damaged_folder_is_left_as_it_is(store, monkeypatch):
         folder.state  # noqa: B018
 
 
-@pytest.mark.parametrize("damaged", [False, True])
-def test_fewer_rounds_than_are_saved_leave_the_folder_as_it_is(damaged, store):
-    """Five rounds are saved, and two are asked for. Then the run goes on. A damaged checkpoint has one before it."""
+def test_fewer_rounds_than_are_saved_leave_the_folder_as_it_is(store):
+    """Five rounds are saved, and two are asked for. Then the run goes on."""
     rounds = iter(range(1, 100))
     folder = RunFolder(store / "tiny" / TRIAL.name)
     run_job(TRIAL, folder.path, lambda: next(rounds) == 5, timedelta(0))
     assert folder.state == "interrupted"
-    if damaged:
-        folder.checkpoint.write_bytes(folder.checkpoint.read_bytes()[:100])
     files = {file.name: file.read_bytes() for file in folder.path.iterdir()}
     shorter = run_job(TRIAL.model_copy(update={"rounds": 2}), folder.path, lambda: False)
-    assert shorter == f"rounds: 2 is not allowed; must be at least {4 if damaged else 5}, already done"
+    assert shorter == "rounds: 2 is not allowed; must be at least 5, already done"
     assert {file.name: file.read_bytes() for file in folder.path.iterdir()} == files
     assert (tried(folder), folder.state) == ("", "finished")
     assert np.array_equal(folder.models()[0], simulate(TRIAL).model)

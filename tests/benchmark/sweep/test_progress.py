@@ -6,7 +6,7 @@ import pytest
 from rich.console import Console
 
 from rollcall import Trial, simulate
-from rollcall.benchmark.federation.interruption import Interrupted
+from rollcall.benchmark.process import Interrupted
 from rollcall.benchmark.sweep.jobs import Job, Sweep
 from rollcall.benchmark.sweep.progress import View
 
@@ -33,7 +33,7 @@ def test_every_trial_is_counted_once(tmp_path, console):
     assert task.completed == 10
     folder = good.folder
     with folder.running(good.trial, device="cpu", threads=1):
-        folder.saved(4)
+        folder.sign(4)
         view.look()
         assert (task.completed, task.description) == (14, "1/6 trials, 1 running")
     bad.folder.fail("ValueError: x", "trace", bad.trial)
@@ -78,7 +78,7 @@ def test_outside_a_terminal_there_is_a_line_now_and_then(tmp_path, console, monk
         view.look()
         assert console.file.getvalue() == ""
         clock[0] += 31
-        folder.saved(5)
+        folder.sign(5)
         view.look()
         view.look()
     (line,) = console.file.getvalue().splitlines()

@@ -10,8 +10,8 @@ from rich.console import Console
 
 import rollcall
 from rollcall.benchmark.config.experiment import Experiment
-from rollcall.benchmark.federation.interruption import Interrupted
 from rollcall.benchmark.federation.run_folder import RunFolder
+from rollcall.benchmark.process import Interrupted
 from rollcall.benchmark.sweep import ray_start  # noqa: F401  before Ray is imported: it sets what Ray reads then
 from rollcall.ray import trainable
 

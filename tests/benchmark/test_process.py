@@ -3,17 +3,17 @@
 import gc
 from types import SimpleNamespace
 
-from rollcall.benchmark import allocator
-from rollcall.benchmark.allocator import collect_garbage_seldom, keep_freed_memory
+from rollcall.benchmark import process
+from rollcall.benchmark.process import collect_garbage_seldom, keep_freed_memory
 
 
 def test_elsewhere_nothing_is_done_and_a_refusal_is_told(monkeypatch):
-    monkeypatch.setattr(allocator.sys, "platform", "linux")
+    monkeypatch.setattr(process.sys, "platform", "linux")
     for library in (object(), SimpleNamespace(mallopt=lambda parameter, value: 0)):  # such as musl; and a refusal
-        monkeypatch.setattr(allocator.ctypes, "CDLL", lambda name, library=library: library)
+        monkeypatch.setattr(process.ctypes, "CDLL", lambda name, library=library: library)
         assert not keep_freed_memory()
-    monkeypatch.setattr(allocator.sys, "platform", "darwin")
-    monkeypatch.setattr(allocator.ctypes, "CDLL", None)  # is not even asked
+    monkeypatch.setattr(process.sys, "platform", "darwin")
+    monkeypatch.setattr(process.ctypes, "CDLL", None)  # is not even asked
     assert not keep_freed_memory()
 
 

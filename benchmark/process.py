@@ -1,4 +1,4 @@
-"""The memory settings of a process: those of the C library's allocator (malloc), and of Python's garbage collector.
+"""What belongs to a whole process: its memory settings, and requests to stop it.
 
 By default glibc returns a large block to the kernel as soon as it is freed. Every evaluation and every local step then
 gets fresh pages, which the kernel must clear first. Keeping freed memory avoids this cost.
@@ -6,15 +6,19 @@ gets fresh pages, which the kernel must clear first. Keeping freed memory avoids
 Python looks for unreachable cycles of objects after every 700 new objects. Importing torch and Lightning creates a
 million, and a quarter of the time of the imports goes into these searches.
 
-The settings belong to a whole process. The command line and the Ray workers set them; `simulate` does not. This module
-imports no torch, so that the command line starts fast.
+The command line and the Ray workers change the memory settings; `simulate` does not. This module imports no torch, so
+that the command line starts fast.
 """
 
 import ctypes
 import gc
+import signal
 import sys
-from collections.abc import Iterator
+import threading
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from time import monotonic
+from types import FrameType
 
 SETTINGS = {
     -4: 0,  # M_MMAP_MAX: large blocks come from the heap too, where they can be used again
@@ -53,3 +57,35 @@ def free_cycles() -> Iterator[None]:
         yield
     finally:
         gc.collect(1)
+
+
+class Interrupted(Exception):
+    """A run stopped after a whole round because it was asked to."""
+
+
+@contextmanager
+def stop_requests() -> Iterator[Callable[[], bool]]:
+    """Turn the first SIGINT (Ctrl-C) or SIGTERM into a request to stop. Yields whether there was one.
+
+    A further signal more than a second later raises KeyboardInterrupt at once. An earlier one counts as the same
+    request, because some tools signal a process and then its group. Only the main thread can receive signals; in
+    another thread there are no requests.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield lambda: False
+        return
+    requested_at: float | None = None
+
+    def note(number: int, frame: FrameType | None) -> None:
+        nonlocal requested_at
+        if requested_at is None:
+            requested_at = monotonic()
+        elif monotonic() - requested_at > 1:
+            raise KeyboardInterrupt
+
+    before = {number: signal.signal(number, note) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield lambda: requested_at is not None
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
