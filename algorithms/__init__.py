@@ -3,6 +3,7 @@
 from typing import Any
 
 from rollcall.algorithms.adafed import AdaFed as AdaFed
+from rollcall.algorithms.amplified_fedavg import AmplifiedFedAvg as AmplifiedFedAvg
 from rollcall.algorithms.amplified_scaffold import AmplifiedScaffold as AmplifiedScaffold
 from rollcall.algorithms.base import KNOWLEDGE as KNOWLEDGE
 from rollcall.algorithms.base import Algorithm as Algorithm
@@ -24,6 +25,7 @@ from rollcall.algorithms.fedavg_known import FedAvgKnown as FedAvgKnown
 from rollcall.algorithms.fedavgm import FedAvgM as FedAvgM
 from rollcall.algorithms.fedawe import FedAWE as FedAWE
 from rollcall.algorithms.feddyn import FedDyn as FedDyn
+from rollcall.algorithms.fednova import FedNova as FedNova
 from rollcall.algorithms.fedpbc import FedPBC as FedPBC
 from rollcall.algorithms.fedprox import FedProx as FedProx
 from rollcall.algorithms.fedsgd import FedSGD as FedSGD
@@ -65,6 +67,8 @@ ALGORITHMS: dict[str, type[Algorithm[Any]]] = {
     "focus": Focus,
     "ca_fed": CAFed,
     "feddyn": FedDyn,
+    "fednova": FedNova,
+    "amplified_fedavg": AmplifiedFedAvg,
     "amplified_scaffold": AmplifiedScaffold,
     "fedavgm": FedAvgM,
 }

@@ -49,11 +49,13 @@ class TrainingSetup:
         steps: K, local steps; None if clients take different numbers of steps (epochs).
         plain_server: whether the server adds the update to its model as it is: SGD with lr 1 and no momentum.
         momentum: momentum of the clients' SGD.
+        keep_momentum: whether the clients' momentum is kept over rounds.
     """
 
     steps: int | None
     plain_server: bool = True
     momentum: float = 0.0
+    keep_momentum: bool = False
 
     def need_one_step(self, name: str) -> None:
         """For methods that use one gradient of each client in a round."""

@@ -207,7 +207,7 @@ class Trial(Spec):
             method = self.algorithm.build()
         local, server = self.local, self.server
         try:
-            method.check(TrainingSetup(local.common_steps, server.plain, local.momentum))
+            method.check(TrainingSetup(local.common_steps, server.plain, local.momentum, local.keep_momentum))
         except ValueError as error:
             raise SettingError(str(error)) from None
         if not (_is_uniform(self.target) or method.properties.weights):

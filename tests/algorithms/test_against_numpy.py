@@ -82,7 +82,9 @@ OPTIONS = [
     ("ca_fed", {"ties": "leave_out"}, {}),
     ("ca_fed", {"bias_factor": 1.0, "least": "zero", "kappa2": 0.2}, {}),
     ("feddyn", {"alpha": 2.0}, {"strength": 2.0}),
-    ("amplified_scaffold", {"gamma": 2.0, "P": 6}, {}),  # round 17, an empty one, ends a period
+    ("amplified_fedavg", {"eta": 2.0, "P": 6}, {"factor": 2.0, "P": 6}),  # round 17, an empty one, ends an interval
+    ("amplified_fedavg", {"eta": 0.4, "P": 1}, {"factor": 0.4, "P": 1}),
+    ("amplified_scaffold", {"gamma": 2.0, "P": 6}, {}),  # likewise
     ("amplified_scaffold", {"gamma": 0.4, "P": 5}, {}),
     ("amplified_scaffold", {"P": 1}, {}),
     ("fedstale", {"beta": 0.0}, {}),

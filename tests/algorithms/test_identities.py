@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import torch
 from lightning.pytorch import Callback
+from oracle import rollout
 
 from rollcall import simulate
 
@@ -90,6 +91,8 @@ def test_amplified_scaffold_with_periods_of_one_round_is_scaffold():
 
 
 AS_FEDAVG = [
+    ("fednova", {}),
+    ({"name": "amplified_fedavg", "eta": 1.0, "P": 5}, {}),
     ({"name": "fedavgm", "beta": 0.0}, {}),
     ({"name": "fedavgm", "beta": 0.8, "eta_g": 0.5}, {"lr": 0.5, "momentum": 0.8}),
 ]
@@ -100,6 +103,16 @@ def test_server_methods_are_fedavg_with_a_server_optimizer(algorithm, server):
     """With empty rounds; the server optimizers are torch's and the suite's."""
     fedavg = simulate(QUADRATIC | {"algorithm": "fedavg", "server": server})
     same(simulate(QUADRATIC | {"algorithm": algorithm}), fedavg)
+
+
+def test_fednova_with_momentum_against_numpy():
+    """torch's momentum is what |a_i|_1 counts; with one client in a round FedNova is FedAvg."""
+    local = {"steps": 3, "lr": 0.05, "momentum": 0.6}
+    path, _ = rollout("fednova", U, H, MASK, K=3, eta=lambda t: 0.05, rho=0.6)
+    fednova = {"algorithm": {"name": "fednova", "rho": 0.6}}
+    assert np.abs(simulate(QUADRATIC | fednova | {"local": local}).server - path[-1]).max() < 1e-10
+    alone = QUADRATIC | {"local": local, "participation": {"name": "trace", "mask": np.eye(6)}}
+    same(simulate(alone | fednova), simulate(alone | {"algorithm": "fedavg"}))
 
 
 def test_focus_with_one_step_is_mifa_at_m_times_the_rate():

@@ -11,7 +11,7 @@ from rollcall.benchmark.config.trial import Trial
 
 U = torch.tensor([[0.0], [1.0], [10.0]], dtype=torch.float64)
 ALPHA = torch.tensor([0.7, 0.2, 0.1], dtype=torch.float64)
-OPTIONS = {"ca_fed": {"losses": "minibatch", "kappa2": 1e12}}
+OPTIONS = {"amplified_fedavg": {"eta": 1.0}, "ca_fed": {"losses": "minibatch", "kappa2": 1e12}}
 
 
 def end(name, alpha, weighted, rounds=200):

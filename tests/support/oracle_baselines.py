@@ -1,7 +1,7 @@
-"""FedDyn, FedAvgM, FedStale, MimiC and amplified SCAFFOLD in plain NumPy: see `oracle`.
+"""FedDyn, FedNova, FedAvgM, FedStale, MimiC and the amplified methods in plain NumPy: see `oracle`.
 
-Options that `rollout` has for all methods have other names here: the strength of FedDyn, alpha, is `strength`; FedAvgM's
-rate of the server, eta_g, is `rate`.
+Options that `rollout` has for all methods have other names here: the strength of FedDyn, alpha, is `strength`; the
+amplification, eta, is `factor`; the server's rate in a method's own server step, eta_g, is `rate`.
 """
 
 import numpy as np
@@ -31,6 +31,38 @@ def feddyn(s, memory, strength=0.01):
     memory["h"] = h
     memory["mean_of_active"] = sum(theta.values()) / len(s.A)
     s.x = memory["mean_of_active"] - h / strength
+
+
+def fednova(s, memory, rho=0.0):
+    if not s.A:
+        return
+    p = {i: s.alpha[i] / sum(s.alpha[j] for j in s.A) for i in s.A}
+    tau_eff, direction = 0.0, np.zeros_like(s.x)
+    for i in s.A:
+        tau = oracle.steps_of(s, i)
+        # a_i[k]: how often the gradient of step k is in the sum of the tau momentum buffers.
+        a = np.array([sum(rho**later for later in range(tau - k)) for k in range(tau)])
+        G, y, buffer = [], s.x, np.zeros_like(s.x)
+        for _ in range(tau):
+            G.append(oracle.gradient(s, i, y))
+            buffer = rho * buffer + G[-1]
+            y = y - s.eta * buffer
+        d = sum(a_k * g for a_k, g in zip(a, G, strict=True)) / sum(a)
+        tau_eff += p[i] * sum(a)
+        direction = direction + p[i] * s.eta * d
+    s.x = s.x - s.eta_g * tau_eff * direction
+
+
+def amplified_fedavg(s, memory, factor=10.0, P=500):
+    if s.t == 0:
+        memory.update(t0=0, x_t0=s.x, u=np.zeros_like(s.x))
+    if s.A:
+        Delta = mean_move(s)
+        memory["u"] = memory["u"] + Delta
+        s.x = s.x + Delta
+    if s.t + 1 - memory["t0"] == P:
+        s.x = memory["x_t0"] + factor * memory["u"]
+        memory.update(t0=s.t + 1, x_t0=s.x, u=np.zeros_like(s.x))
 
 
 def fedavgm(s, memory, beta=0.9, rate=1.0):
@@ -95,4 +127,9 @@ def amplified_scaffold(s, memory, gamma=1.5, P=50):
         memory.update(c=sum(c_i) / s.m, seen={}, x_0=s.x)
 
 
-METHODS = {method.__name__: method for method in (feddyn, fedavgm, fedstale, mimic, amplified_scaffold)}
+METHODS = {
+    method.__name__: method
+    for method in (
+        feddyn, fednova, amplified_fedavg, fedavgm, fedstale, mimic, amplified_scaffold,
+    )
+}  # fmt: skip

@@ -57,7 +57,9 @@ REFUSED = [
     # methods
     ({"algorithm": {"name": "mifa", "memory": "x"}}, "algorithm.memory: 'x' is not allowed; must be 'gradients', 'updates' or 'differences'"),
     ({"algorithm": {"name": "fedstale", "beta": 1.5}}, "algorithm.beta: 1.5 is not allowed"),
-    ({"algorithm": {"name": "amplified_scaffold", "P": 0}}, "algorithm.P: 0 is not allowed"),
+    ({"algorithm": {"name": "amplified_fedavg", "P": 0}}, "algorithm.P: 0 is not allowed"),
+    ({"algorithm": "fednova", "local": {"momentum": 0.5}}, "local.momentum: 0.5 is not allowed with fednova's rho 0;"),
+    ({"algorithm": {"name": "fednova", "rho": 0.9}, "local": {"momentum": 0.9, "keep_momentum": True}}, "local.keep_momentum: true is not allowed with fednova"),
     ({"algorithm": "fedsgd", "local": {"steps": None, "epochs": 1, "batch_size": 8}}, "local.epochs is not allowed with fedsgd, which uses one gradient"),
     ({"algorithm": "unbiased", "participation": {"name": "weighted", "per_round": 1, "probability": [0.2, 0.4, 0.1]}}, "algorithm.name: 'unbiased' .*does not provide stationary"),
     ({"algorithm": "local_sgd"} | clock(), "algorithm.name: 'local_sgd' is not allowed with a clock; it exchanges"),
@@ -89,7 +91,7 @@ def test_one_line_says_what_is_wrong(changes, complaint):
     [
         ("fedprox scaffold scaffnew focus feddyn amplified_scaffold", {"local": {"momentum": 0.9}}, "local.momentum: 0.9 is not allowed with {}, which changes the direction"),
         ("fedsgd fedsgd_iw", {"local": {"steps": 3}}, "local.steps: 3 is not allowed with {}, which uses one gradient in each round; must be local.steps: 1"),
-        ("fedpbc fedawe scaffnew feddyn fedavgm amplified_scaffold", {"server": {"lr": 0.1}}, "server: .* is not allowed with {}"),
+        ("fedpbc fedawe scaffnew feddyn fedavgm amplified_fedavg amplified_scaffold", {"server": {"lr": 0.1}}, "server: .* is not allowed with {}"),
     ],
 )  # fmt: skip
 def test_settings_that_several_methods_do_not_allow(methods, changes, complaint):

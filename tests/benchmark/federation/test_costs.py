@@ -38,6 +38,7 @@ EXPECTED = {
     "fedawe": ([4, 4, 6], BOTH_WAYS, BOTH_WAYS, [row + 3 for row in ROWS]),
     "focus": ([4, 4, 6], BOTH_WAYS, BOTH_WAYS, [row + 2 for row in ROWS]),
     "feddyn": ([4, 4, 6], BOTH_WAYS, BOTH_WAYS, [row + 2 for row in ROWS]),
+    "amplified_fedavg": ([4, 4, 6], BOTH_WAYS, BOTH_WAYS, 2),
     # c, u, the gradient counts, and c_i, in whose single row nobody has yet been put
     "amplified_scaffold": ([4, 4, 6], [8, 8, 12], [8, 8, 12], [2 + 2 + 3 + row + 5 for row in ROWS]),
     "fedavgm": ([4, 4, 6], BOTH_WAYS, BOTH_WAYS, 2),
