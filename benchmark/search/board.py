@@ -41,6 +41,15 @@ class Board:
             raise SettingError(f"board: {name!r} is not allowed; must be one of {listed(boards(), name)}")
         return cls(experiment)
 
+    def with_seeds(self, first: int | None) -> "Board":
+        """The board with searches of other seeds, from a first one on, which is another rule; None: itself."""
+        if first is None:
+            return self
+        seeds = tuple(range(first, first + len(self.search.seeds)))
+        search = self.search.model_copy(update={"seeds": seeds})
+        name = f"{self.name}-from{first}"
+        return Board(self.experiment.model_copy(update={"search": search, "name": name}))
+
     @property
     def name(self) -> str:
         return self.experiment.name

@@ -29,6 +29,9 @@ def enter(
     space: Annotated[
         str, typer.Option(metavar="OPTION=DOMAIN", help="The option to search. Default: the class's search_space.")
     ] = "",
+    seed: Annotated[
+        int | None, typer.Option(min=0, help="First seed of other searches; not allowed in entries.")
+    ] = None,
     executor: opt.ExecutorChoice = None,
     gpus: opt.Gpus = "0",
     store: opt.Store = STORE,
@@ -43,7 +46,7 @@ def enter(
     from rollcall.benchmark.search.entry import enter as run
     from rollcall.leaderboard.standing import standing
 
-    chosen = Board.read(board)
+    chosen = Board.read(board).with_seeds(seed)
     entrants = []
     for text in methods:
         algorithm = chosen.methods[text] if text in chosen.methods else parse_part("method", text)
@@ -57,9 +60,11 @@ def enter(
     execution = opt.execution(store, executor, gpus, 1, "2m", "", "", mlflow=False)
     entries = run(chosen, entrants, execution, tell=lambda line: say(line, err))
     files = {entry.method: entry.write(store / chosen.name) for entry in entries}
-    _tell(standing(chosen, store), [entry.method for entry in entries], store / chosen.name)
+    if seed is None:
+        _tell(standing(chosen, store), [entry.method for entry in entries], store / chosen.name)
     for file in files.values():
-        say(f"In {file}. Verify it: {command('check', file)}")
+        also = f" Verify it: {command('check', file)}" if seed is None else " Other seeds are not allowed on the board."
+        say(f"In {file}.{also}")
 
 
 def _conform(label: str, algorithm: object) -> None:
