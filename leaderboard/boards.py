@@ -13,13 +13,12 @@ from rollcall.benchmark.config.experiment import Experiment, Report
 from rollcall.benchmark.config.metric import Metric
 from rollcall.benchmark.config.text import counted
 from rollcall.leaderboard import render
-from rollcall.leaderboard.cells import cells, planned_rounds, searches
+from rollcall.leaderboard.cells import cells, key_of, planned_rounds, searches
 from rollcall.leaderboard.comparison import against as differences
 from rollcall.leaderboard.comparison import overall as over_conditions
 from rollcall.leaderboard.comparison import overall_table, versions
 from rollcall.leaderboard.paper.claims import ClaimResult
-from rollcall.leaderboard.paper.experiment import PaperExperiment
-from rollcall.leaderboard.paper.reported import printed
+from rollcall.leaderboard.paper.experiment import PaperExperiment, printed
 from rollcall.leaderboard.paper.reproduction import Judged
 from rollcall.leaderboard.paper.sentences import claims_json, claims_list
 from rollcall.leaderboard.ranking import axes, metric_of, rank
@@ -34,15 +33,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Board:
-    """A table with its claims and figure, to be printed and written.
+    """A table with its claims (none for a ranking), to be printed and written; `figure` draws its figure.
 
-    Attributes:
-        experiment: that it shows.
-        title, table: of the experiment.
-        figure: draws its figure.
-        claims: of its experiment; none for a ranking.
-        data: rows, claims (those of variants too) and provenance, for `--json`.
-        stem: of the names of the files.
+    `data` has rows, claims (those of variants too) and provenance, as `--json`. `stem` is of the names of the files.
     """
 
     experiment: PaperExperiment
@@ -56,9 +49,9 @@ class Board:
     def texts(self, why: bool = False) -> dict[str, str]:
         """The text of the files by their ending; with `why` also the evidence for claims."""
         told = render.marked_down("\n".join(claims_list(self.claims, why)))
-        claims = f"\n{told}\n" if self.claims else ""
+        title = render.marked_down(self.experiment.title)
         return {
-            "md": f"# {render.marked_down(self.experiment.title)}\n\n{render.markdown(self.table)}{claims}",
+            "md": f"# {title}\n\n{render.markdown(self.table)}" + (f"\n{told}\n" if self.claims else ""),
             "csv": render.comma_separated(self.data["rows"]),
             "tex": render.latex(self.table),
         }
@@ -82,12 +75,12 @@ class Board:
 def own_table(experiment: PaperExperiment, store: Path) -> str:
     """The table of the user's own runs in Markdown, which MLflow shows; empty if there is no finished run."""
     try:
-        is_paper = bool(experiment.source)
-        runs = own(store, experiment.home, experiment.metrics if is_paper else None)
-        board = paper_board(experiment, runs, store) if is_paper else ranking_board(experiment, store, runs, {})
+        runs = own(store, experiment.home, experiment.metrics if experiment.source else None)
+        if experiment.source:
+            return paper_board(experiment, runs, store).texts()["md"]
+        return ranking_board(experiment, store, runs, {}).texts()["md"]
     except SettingError:
         return ""
-    return board.texts()["md"]
 
 
 def is_board(experiment: Experiment) -> bool:
@@ -105,14 +98,9 @@ def with_report(experiment: PaperExperiment, metrics: Sequence[str], last_rounds
 
 
 def ranking_board(
-    experiment: PaperExperiment,
-    store: Path,
-    runs: list[Run],
-    conditions: dict[str, list[Any]],
-    x: str | None = None,
-    baseline: str = "",
-    overall: bool = False,
-) -> Board:
+    experiment: PaperExperiment, store: Path, runs: list[Run], conditions: dict[str, list[Any]], x: str | None = None,
+    baseline: str = "", overall: bool = False,
+) -> Board:  # fmt: skip
     """The ranking of runs, or of their methods over all conditions. Of kept runs those count that the table shows.
 
     Raises:
@@ -120,26 +108,20 @@ def ranking_board(
     """
     metrics, last_rounds = experiment.report.metrics, experiment.report.last_rounds
     if any(run.source == "kept" for run in runs):
-        made = cells(experiment, runs)
-        of_cells = [run for cell in made for of in (cell.runs, cell.shorter_own_runs) for run in of.values()]
-        inside = {run.tags["rollcall.trial"] for run in of_cells}
-        others = [run for run in runs if run.source == "own" and run.tags["rollcall.trial"] not in inside]
-        runs = [*(run for cell in made if not cell.is_analysis for run in cell.runs.values()), *others]
+        shown = [run for cell in cells(experiment, runs) if not cell.is_analysis for run in cell.runs.values()]
+        inside = {key_of(run.spec) for run in shown}
+        runs = [*shown, *(run for run in runs if run.source == "own" and key_of(run.spec) not in inside)]
     if not runs:
         raise NoRuns(experiment, store)
     grid = axes(experiment)
     runs = selected(runs, grid, conditions)
-    notes = [_sources(runs, store)]
     complete = [run for run in runs if run.diverged or all(run.has(metric) for metric in metrics)]
-    if all(run.diverged for run in runs):
-        notes.append("all runs diverged")
-    elif not any(run.has(metrics[0]) for run in complete):
-        raise _not_measured([metric for metric in metrics if not any(run.has(metric) for run in runs)] or metrics, runs)
-    if len(complete) < len(runs):
-        notes.append(f"{counted(len(runs) - len(complete), 'run')} without these metrics left out")
+    unmeasured = [metric for metric in metrics if not any(run.has(metric) for run in runs)] or metrics
+    notes = _notes(runs, store, [] if any(not run.diverged for run in complete) else unmeasured)
+    if left := len(runs) - len(complete):
+        notes.append(f"{counted(left, 'run')} without these metrics left out")
     runs, searched = complete, _searches(experiment, store, complete)
     ranking = rank(runs, metrics, last_rounds, grid, planned_rounds(experiment), searched)
-    stem = "overall" if overall else "leaderboard"
     if overall:
         over = over_conditions(ranking)
         table, rows = overall_table(over, baseline)
@@ -150,7 +132,6 @@ def ranking_board(
         for row, (index, metric) in zip(rows, product(range(len(ranking.cells)), metrics), strict=bool(baseline)):
             one = beside[metric.name][index] if beside else None
             row |= {"against": baseline, **one.row} if one else {}
-    table = replace(table, caption="; ".join([table.caption, *notes]))
     data = {"rows": rows, "claims": [], "provenance": _provenance(experiment, runs)}
 
     def figure() -> "alt.ConcatChart":
@@ -158,7 +139,28 @@ def ranking_board(
 
         return overall_chart(over) if overall else ranking_curves(ranking, x or "")
 
-    return Board(experiment, experiment.title, table, [], data, figure, stem)
+    stem = "overall" if overall else "leaderboard"
+    return Board(experiment, experiment.title, _noted(table, notes), [], data, figure, stem)
+
+
+def _notes(runs: Sequence[Run], store: Path, missing: Sequence[Metric]) -> list[str]:
+    """Where the runs are from, and whether all diverged.
+
+    Raises:
+        SettingError: they did not, and yet metrics are missing.
+    """
+    texts = {f"your own, in {run.server or store}" if run.source == "own" else "kept results" for run in runs}
+    notes = [f"runs: {' and '.join(sorted(texts, reverse=True))}"]
+    if all(run.diverged for run in runs):
+        return [*notes, "all runs diverged"]
+    if missing:
+        measured = ", ".join(sorted({str(name) for run in runs for name in run.history}))
+        raise SettingError(f"metric: {missing[0].column!r} is not allowed; no run measured it. Measured: {measured}")
+    return notes
+
+
+def _noted(table: Table, notes: Sequence[str]) -> Table:
+    return replace(table, caption="; ".join([table.caption, *notes]))
 
 
 def _searches(experiment: PaperExperiment, store: Path, runs: Sequence[Run]) -> dict[str, str]:
@@ -173,21 +175,11 @@ def _searches(experiment: PaperExperiment, store: Path, runs: Sequence[Run]) -> 
     return searched
 
 
-def _sources(runs: Sequence[Run], store: Path) -> str:
-    texts = [f"your own, in {run.server or store}" if run.source == "own" else "kept results" for run in runs]
-    return f"runs: {' and '.join(sorted({*texts}, reverse=True))}"
-
-
 class NoRuns(SettingError):
     """An experiment has no finished run in a store."""
 
     def __init__(self, experiment: PaperExperiment, store: Path) -> None:
         super().__init__(f"experiment: {experiment.name!r} has no finished run in {store}")
-
-
-def _not_measured(metrics: Sequence[Metric], runs: Sequence[Run]) -> SettingError:
-    measured = ", ".join(sorted({str(name) for run in runs for name in run.history}))
-    return SettingError(f"metric: {metrics[0].column!r} is not allowed; no run measured it. Measured: {measured}")
 
 
 def _provenance(experiment: PaperExperiment, runs: Sequence[Run]) -> dict[str, Any]:
@@ -198,7 +190,7 @@ def _provenance(experiment: PaperExperiment, runs: Sequence[Run]) -> dict[str, A
 def paper_board(experiment: PaperExperiment, runs: list[Run], store: Path, x: str | None = None) -> Board:
     """The paper's table and claims; the table of its variants, named, if only these were run.
 
-    Own runs that are shorter or fewer than the kept ones are not part of the table; the notes count them.
+    Own runs that are shorter or fewer than the kept ones are not part of the table; a note counts them.
 
     Raises:
         SettingError: no run is finished, or none measured a metric.
@@ -206,22 +198,20 @@ def paper_board(experiment: PaperExperiment, runs: list[Run], store: Path, x: st
     one, metrics, numbers = Judged(experiment, runs), experiment.report.metrics, printed(experiment)
     of_variants = {name: variant.ran for name, variant in one.variants.items() if variant.ran}
     ran = one.ran or versions(of_variants)
-    runs = [run for cell in ran for run in cell.runs.values()]
-    if not runs:
+    shown_runs = [run for cell in ran for run in cell.runs.values()]
+    if not shown_runs:
         raise NoRuns(experiment, store)
-    all_diverged = all(run.diverged for run in runs)
-    if not all_diverged and not any(run.has(metric) for run in runs for metric in metrics):
-        raise _not_measured(metrics, runs)
-    table = one.table if one.ran else paper_table(experiment, ran, numbers)
-    notes = [_sources(runs, store), *(["all runs diverged"] if all_diverged else [])]
-    beside = [replace(cell, runs=cell.shorter_own_runs) for cell in one.cells if cell.shorter_own_runs]
-    if beside:
-        notes.append(f"your own runs of {counted(len(beside), 'cell')} have fewer rounds or seeds: see --mine")
+    has_none = not any(run.has(metric) for run in shown_runs for metric in metrics)
+    notes = _notes(shown_runs, store, metrics if has_none else [])
+    own_digests = {run.digest for run in runs if run.source == "own"} & one.planned
+    if hidden := len(own_digests - {run.digest for run in shown_runs if run.source == "own"}):
+        notes.append(f"{counted(hidden, 'run')} of your own with fewer rounds or seeds not shown: see --mine")
     if not one.ran:
         notes.append(f"no run with the paper's settings; shown: variants {', '.join(of_variants)}")
     elif len(ran) < len(one.cells):
         notes.append(f"{len(ran)} of {counted(len(one.cells), 'cell')} run")
     shown = one if one.ran else one.variants[next(iter(of_variants))]
+    rows = long_rows(ran, metrics, experiment.report.last_rounds, numbers)
 
     def figure() -> "alt.ConcatChart":
         from rollcall.leaderboard.figures import paper_curves
@@ -231,12 +221,8 @@ def paper_board(experiment: PaperExperiment, runs: list[Run], store: Path, x: st
     return Board(
         experiment=experiment,
         title=f"{experiment.title} ({experiment.source})",
-        table=replace(table, caption="; ".join([table.caption, *notes])),
+        table=_noted(one.table if one.ran else paper_table(experiment, ran, numbers), notes),
         claims=one.claims,
-        data={
-            "rows": long_rows([*ran, *beside], metrics, experiment.report.last_rounds, numbers),
-            "claims": claims_json(one.told),
-            "provenance": _provenance(experiment, runs),
-        },
+        data={"rows": rows, "claims": claims_json(one.told), "provenance": _provenance(experiment, shown_runs)},
         figure=figure,
     )

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from importlib.util import find_spec
@@ -22,21 +23,16 @@ Labels = tuple[tuple[str, str], ...]
 
 @dataclass(frozen=True)
 class Cell:
-    """A cell of an experiment and the runs of its trials.
+    """A cell of an experiment, with its labels by axis (the panel is one too), and the runs of its trials by seed.
 
-    Attributes:
-        labels: by axis; the panel is an axis too.
-        rounds, seeds: numbers that the experiment's file asks for; in a ranking, the number of seeds that were run.
-        runs: by seed, of one source and equally long; the longest one if a seed was run several times.
-        shorter_own_runs: by seed, own runs that are shorter or fewer than the kept ones and so do not count.
-        searched: the experiment in which a search found some of its settings, as learning rates; empty if none did.
+    `rounds` and `seeds` are planned; in a ranking, `seeds` were run. The runs are of one source and equally long.
+    `searched` is the experiment in which a search found some settings, as learning rates; empty if none did.
     """
 
     labels: dict[str, str]
     rounds: int
     seeds: int
     runs: dict[str, Run] = field(default_factory=dict)
-    shorter_own_runs: dict[str, Run] = field(default_factory=dict)
     searched: str = ""
 
     @property
@@ -45,7 +41,7 @@ class Cell:
 
     @property
     def diverged(self) -> int:
-        """Number of runs that diverged. With one of them the cell has no mean."""
+        """Number of runs that diverged; with one, the cell has no mean."""
         return sum(run.diverged for run in self.runs.values())
 
     @property
@@ -61,10 +57,6 @@ class Cell:
     def is_analysis(self) -> bool:
         """Whether it is computed without any rounds of training."""
         return any("analysis" in run.spec for run in self.runs.values())
-
-    @property
-    def where(self) -> str:
-        return ", ".join(label for label in self.labels.values() if label)
 
     @property
     def ended(self) -> "Cell":
@@ -149,17 +141,16 @@ class Cell:
 
     def evaluations(self, metric: Metric, last_rounds: int) -> int:
         """How many evaluations of a run its mean is of; 0 if they do not cover the window."""
-        if metric.threshold is not None:
-            return 0
-        return min((len(run.window(metric, last_rounds)) for run in self.runs.values() if run.has(metric)), default=0)
+        having = [run for run in self.runs.values() if metric.threshold is None and run.has(metric)]
+        return min((len(run.window(metric, last_rounds)) for run in having), default=0)
 
 
 def cells(experiment: Experiment, runs: Iterable[Run]) -> list[Cell]:
     """The cells of an experiment in the order of its file, with the runs that belong to them.
 
-    The user's own runs of a cell replace its kept ones if they have as many rounds and seeds; else they stand beside
-    them. No mean mixes the two. The runs of a cell are cut to its shortest one: no mean mixes numbers of rounds.
-    Methods of the user's own that were run under the experiment follow as cells of their own.
+    The user's own runs of a cell replace its kept ones if they have as many rounds and seeds. No mean mixes the two.
+    The runs of a cell are cut to its shortest one: no mean mixes numbers of rounds. Methods of the user's own that were
+    run under the experiment follow as cells of their own.
     """
     runs = list(runs)
     grid = places(_with_own_methods(experiment, runs))
@@ -171,22 +162,21 @@ def cells(experiment: Experiment, runs: Iterable[Run]) -> list[Cell]:
         by_labels.setdefault(tuple(place.labels.items()), []).append(place)
         rounds[place.digest] = max(place.rounds, rounds.get(place.digest, 0))
 
-    def cell_of(same: Sequence[GridPoint]) -> Cell:
-        found: dict[Literal["own", "kept"], dict[str, Run]] = {"own": {}, "kept": {}}
-        for place in same:
-            for source, by_seed in found.items():
-                run = longest.get((source, place.digest))
-                if run is not None:  # another place may ask for more rounds of the same run
-                    by_seed[str(place.seed)] = run.until(place.rounds) if place.rounds < rounds[place.digest] else run
-        seeds = len({place.seed for place in same})
-        planned = Cell(same[0].labels, same[0].rounds, seeds, searched=same[0].searched)
-        both = [replace(planned, runs=by_seed) for by_seed in found.values()]
-        lengths = [{run.rounds for run in cell.runs.values()} for cell in both]
-        own, kept = (cell.until(min(of)) if len(of) > 1 else cell for cell, of in zip(both, lengths, strict=True))
-        replaced = own.rounds_run >= kept.rounds_run and len(own.runs) >= len(kept.runs)
-        return own if replaced else replace(kept, shorter_own_runs=own.runs)
+    def cell_of(same: Sequence[GridPoint], source: Literal["own", "kept"]) -> Cell:
+        ran = {str(place.seed): (place, run) for place in same if (run := longest.get((source, place.digest)))}
+        # another place may ask for more rounds of the same run
+        until = {
+            seed: run.until(place.rounds) if place.rounds < rounds[place.digest] else run
+            for seed, (place, run) in ran.items()
+        }
+        lengths, seeds = {run.rounds for run in until.values()}, len({place.seed for place in same})
+        cell = Cell(same[0].labels, same[0].rounds, seeds, until, same[0].searched)
+        return cell.until(min(lengths)) if len(lengths) > 1 else cell
 
-    return [cell_of(same) for same in by_labels.values()]
+    pairs = [(cell_of(same, "own"), cell_of(same, "kept")) for same in by_labels.values()]
+    return [
+        own if own.rounds_run >= kept.rounds_run and len(own.runs) >= len(kept.runs) else kept for own, kept in pairs
+    ]
 
 
 def searches(experiment: Experiment, runs: Sequence[Run]) -> dict[str, str]:
@@ -203,13 +193,9 @@ def planned_rounds(experiment: Experiment) -> int:
 
 def kept_runs(experiment: Experiment) -> tuple[int, int]:
     """How many runs of an experiment the kept results have with all rounds, and with fewer."""
-    kept = [
-        (run.rounds, cell.rounds)
-        for cell in cells(experiment, unarchive(experiment.home))
-        for run in cell.runs.values()
-    ]
-    complete = sum(rounds >= planned for rounds, planned in kept)
-    return complete, len(kept) - complete
+    made = cells(experiment, unarchive(experiment.home))
+    complete = [run.rounds >= cell.rounds for cell in made for run in cell.runs.values()]
+    return sum(complete), len(complete) - sum(complete)
 
 
 def after_equal_rounds(cell: Cell, other: Cell) -> tuple[Cell, Cell]:
@@ -221,21 +207,15 @@ def after_equal_rounds(cell: Cell, other: Cell) -> tuple[Cell, Cell]:
 
 
 def _with_own_methods(experiment: Experiment, runs: Sequence[Run]) -> Experiment:
-    """The experiment with the user's own methods among its algorithms, if their files still exist."""
-    methods = {str(run.spec.get("algorithm")): run.spec["algorithm"] for run in runs if _is_own_and_there(run)}
+    """The experiment with the user's own methods among its algorithms, if their files or modules still exist."""
+    methods = {}
+    for run in runs:
+        method = run.spec.get("algorithm", "")
+        where, colon, _ = (method if isinstance(method, str) else method["name"]).partition(":")
+        with suppress(ModuleNotFoundError):
+            if Path(where).is_file() if where.endswith(".py") else colon and find_spec(where):
+                methods[str(method)] = method
     return experiment.joined("algorithm", methods.values()) if methods else experiment
-
-
-def _is_own_and_there(run: Run) -> bool:
-    """Whether its method is named FILE.py:NAME or package.module:NAME, and the file or module still exists."""
-    method = run.spec.get("algorithm", "")
-    where, colon, _ = (method if isinstance(method, str) else method["name"]).partition(":")
-    if where.endswith(".py"):
-        return Path(where).is_file()
-    try:
-        return bool(colon) and find_spec(where) is not None
-    except ModuleNotFoundError:
-        return False
 
 
 def key_of(spec: Mapping[str, Any]) -> str:

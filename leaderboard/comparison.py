@@ -12,7 +12,7 @@ from rollcall.benchmark.config.errors import SettingError, listed
 from rollcall.benchmark.config.metric import Metric
 from rollcall.benchmark.config.text import counted
 from rollcall.leaderboard.cells import Cell, after_equal_rounds
-from rollcall.leaderboard.names import method_name
+from rollcall.leaderboard.names import label_text, method_name
 from rollcall.leaderboard.paper.claims import round_reached
 from rollcall.leaderboard.paper.quantities import Quantity, estimate
 from rollcall.leaderboard.paper.sentences import SEARCHED, change, interval
@@ -95,7 +95,6 @@ RANK = Metric("mean rank", "min")
 Block = dict[str, Cell]
 """Cells that differ on one axis only, by their label on it."""
 
-
 VERSION = "variant"
 """The axis whose labels are the names of versions of an experiment."""
 
@@ -174,11 +173,7 @@ class Overall:
     """Methods over blocks in which each of them has a value, and a seed in common with the others.
 
     Blocks share what a seed draws: data, initial model, minibatches. So the seed is the unit of every interval.
-
-    Attributes:
-        blocks: at least one.
-        metric, last_rounds: what ranks.
-        left_out: number of blocks that lack a method's value.
+    `left_out` blocks lack a method's value.
     """
 
     blocks: list[Block]
@@ -198,7 +193,7 @@ class Overall:
 
     def best_in(self, method: str) -> int:
         means = [scores_of(block, self.metric, self.last_rounds).mean() for block in self.blocks]
-        return sum(mean[method] == mean.max() for mean in means)
+        return sum(bool(mean[method] == mean.max()) for mean in means)
 
 
 def scores_of(block: Block, metric: Metric, last_rounds: int) -> pd.DataFrame:
@@ -220,8 +215,8 @@ def overall(ranking: Ranking) -> Overall:
     complete = [block for block in whole if len(scores_of(block, metric, last))]
     if len(methods) < 2 or len(complete) < 2:
         raise SettingError(
-            f"overall: {len(complete)} of {len(every)} conditions have a value of {metric.name} for each of "
-            f"{', '.join(methods)}, and a seed that all have; needs two conditions and two methods. "
+            f"overall: needs two methods, and two conditions in which each has a value of {metric.name}; "
+            f"{', '.join(methods)} have {len(complete)} among {counted(len(every), 'condition')}. "
             "See --only algorithm=... and --last-rounds"
         )
     return Overall(complete, metric, last, len(every) - len(complete))
@@ -240,15 +235,17 @@ def overall_table(over: Overall, baseline: str = "") -> tuple[Table, list[dict[s
     entries: list[list[Entry]] = []
     rows = []
     for method in map(str, ranks):
-        rank = estimate(ranks[method].to_numpy())
-        less = estimate((ranks[method] - ranks[baseline]).to_numpy()) if baseline and method != baseline else None
-        best = over.best_in(method)
-        entry: list[Entry] = [method, interval(rank, RANK), f"{best} of {len(over.blocks)}"]
-        entries.append([*entry, *([change(less, RANK) if less else ""] if baseline else [])])
+        rank, best = estimate(ranks[method].to_numpy()), over.best_in(method)
         low, high = map(finite, rank.interval())
         row = {"labels": {METHOD: method}, "metric": over.metric.name, "mean_rank": rank.mean, "low": low, "high": high}
         row |= {"best_in": best, "conditions": len(over.blocks)}
-        rows.append(row | ({"against": baseline, "difference": less.mean if less else None} if baseline else {}))
+        entry: list[Entry] = [method, interval(rank, RANK), f"{best} of {len(over.blocks)}"]
+        if baseline:
+            less = estimate((ranks[method] - ranks[baseline]).to_numpy()) if method != baseline else None
+            entry.append(change(less, RANK) if less else "")
+            row |= {"against": baseline, "difference": less.mean if less else None}
+        entries.append(entry)
+        rows.append(row)
     parts = [f"{over.metric.name} {over.metric.arrow} over {len(over.blocks)} conditions"]
     parts += [f"{over.left_out} left out, in which a method has no value"] if over.left_out else []
     parts.append(f"mean rank over conditions and {counted(len(ranks), 'seed')}, 1 is best; a diverged run is worst")
@@ -260,13 +257,7 @@ def overall_table(over: Overall, baseline: str = "") -> tuple[Table, list[dict[s
 def comparison_tables(
     found: Mapping[str, Sequence[Comparison]], a: str, b: str
 ) -> tuple[dict[str, Table], dict[str, Any]]:
-    """A table for each experiment with a row for each pair of cells; and all rows and an overall part, for JSON.
-
-    Args:
-        found: by experiment, at least one pair of cells.
-        a, b: what they are.
-    """
-    every = [one for comparisons in found.values() for one in comparisons]
+    """A table for each experiment with a row for each pair of cells, a and b; and all rows and a summary, as JSON."""
     columns = [Column("cell", words=True), Column(a), Column(b), Column("difference"), Column("wins")]
     tables: dict[str, Table] = {}
     rows = []
@@ -276,18 +267,19 @@ def comparison_tables(
         common = [dict(one.cell.labels.items() & one.other.labels.items()) for one in comparisons]
         for one, own in zip(comparisons, common, strict=True):
             labels = {axis: own[axis] for axis in one.cell.labels if own.get(axis)}
-            differing = [label for axis, label in labels.items() if any(other.get(axis) != label for other in common)]
+            differing = {axis: own for axis, own in labels.items() if any(of.get(axis) != own for of in common)}
+            where = ", ".join(label_text(axis, label, differing) for axis, label in differing.items())
             numbers = [cell.number(metric, one.last_rounds) for cell in (one.cell, one.other)]
             won, tied, _ = one.wins
             wins = f"{won} of {sum(one.wins)}{f', {tied} tied' if tied else ''}"
             texts = [number.text if number else "" for number in numbers]
-            table.rows.append([", ".join(differing) or "all", *texts, one.text, wins])
+            table.rows.append([where or "all", *texts, one.text, wins])
             row = {"experiment": experiment, "labels": labels, "metric": metric.name, "rounds": one.cell.rounds_run}
             for side, number in zip("ab", numbers, strict=True):
                 row |= {f"mean_{side}": finite(number.mean if number else None)}
                 row |= {f"sd_{side}": finite(number.sd if number else None)}
             rows.append(row | one.row)
-    verdicts = [one.verdict() for one in every]
-    data: dict[str, Any] = {"cells": len(every), "better": verdicts.count(1), "worse": verdicts.count(-1)}
-    says = f"{a} is better in {data['better']} of {counted(len(every), 'cell')}, worse in {data['worse']}"
+    verdicts = [one.verdict() for comparisons in found.values() for one in comparisons]
+    data: dict[str, Any] = {"cells": len(verdicts), "better": verdicts.count(1), "worse": verdicts.count(-1)}
+    says = f"{a} is better in {data['better']} of {counted(len(verdicts), 'cell')}, worse in {data['worse']}"
     return tables, {"rows": rows, "overall": data | {"says": f"{says} (by the 95 % interval)."}}

@@ -5,11 +5,9 @@ import lzma
 import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
-from pandas.api.types import is_numeric_dtype
 
 from rollcall.benchmark.config.digest import FREE
 from rollcall.benchmark.config.errors import SettingError
@@ -43,34 +41,26 @@ def planned(experiments: Iterable[PaperExperiment]) -> dict[str, list[GridPoint]
 
 def problems(file: Path) -> list[str]:
     """What is wrong with the settings and the table that `rollcall archive` wrote: a line for each problem."""
-    trials: dict[str, list[str]] = {}
+    csv = file.with_name(file.name.removesuffix(SETTINGS) + TABLE)
     try:
-        for digest, problem in _problems(file):
-            trials.setdefault(problem, []).append(digest)
+        trials = json.loads(lzma.decompress(file.read_bytes()))["trials"]
+        rows = pd.read_csv(csv, dtype={"trial": str}).set_index("trial").astype(float)
+        runs = dict(zip(trials, archived(csv), strict=True))
+        names = {run.tags.get("experiment", "") for run in runs.values()}
+        if len(names) != 1 or not file.resolve().as_posix().endswith(f"/{(name := names.pop())}{SETTINGS}"):
+            return [f"{file}: the tag experiment must be one, and the end of the file's path"]
+        of_digest = planned([one for one in papers() if one.home == name] or [PaperExperiment.read(name)])
     except SettingError as error:
         return [f"{file}: {error}"]
     except (OSError, lzma.LZMAError, ValueError, KeyError, TypeError, AttributeError) as error:
         return [f"{file}: cannot be read ({type(error).__name__}: {error}); must be as `rollcall archive` writes it"]
-    where = {problem: f"{counted(len(of), 'trial')} ({of[0]}): " for problem, of in trials.items() if of[0]}
-    return [f"{file}: {where.get(problem, '')}{problem}" for problem in trials]
-
-
-def _problems(file: Path) -> Iterator[tuple[str, str]]:
-    """Problems, each with the digest of its trial; without one, it is about the file."""
-    digests = json.loads(lzma.decompress(file.read_bytes()), object_pairs_hook=_unique)["trials"]
-    csv = file.with_name(file.name.removesuffix(SETTINGS) + TABLE)
-    table = pd.read_csv(csv, dtype={"trial": str})
-    runs = dict(zip(digests, archived(csv), strict=True))
-    named = sorted({run.tags.get("experiment", "") for run in runs.values()})
-    if len(named) != 1 or not file.resolve().as_posix().endswith(f"/{named[0]}{SETTINGS}"):
-        yield "", f"the tag experiment is {', '.join(named)}; must be one, and the end of the file's path"
-        return
-    texts = [name for name in table.columns[1:] if not is_numeric_dtype(table[name])]
-    yield from (("", f"column {name}: must hold numbers") for name in texts)
-    yield from ((digest, "is in the CSV file alone") for digest in set(table["trial"]) - set(runs))
-    of_digest = planned([one for one in papers() if one.home == named[0]] or [PaperExperiment.read(named[0])])
+    found: dict[str, list[str]] = {}
+    for digest in {*rows.index} - runs.keys():
+        found.setdefault("is in the CSV file alone", []).append(digest)
     for digest, run in runs.items():
-        yield from ((digest, problem) for problem in _of_run(digest, run, of_digest.get(digest, [])))
+        for problem in _of_run(digest, run, of_digest.get(digest, [])):
+            found.setdefault(problem, []).append(digest)
+    return [f"{file}: {counted(len(of), 'trial')} ({of[0]}): {problem}" for problem, of in found.items()]
 
 
 def _of_run(digest: str, run: Run, of: list[GridPoint]) -> Iterator[str]:
@@ -78,30 +68,21 @@ def _of_run(digest: str, run: Run, of: list[GridPoint]) -> Iterator[str]:
     for name, pattern in (PROVENANCE | {"rollcall.trial": digest}).items():
         if not re.fullmatch(pattern, run.tags.get(name, "")):
             yield f"the tag {name} is {run.tags.get(name, 'missing')}; must be that of the run"
-    written = of[0].settings if of else {}
     if not of:
         yield "the experiment has no trial of this digest; the settings must be those of its file"
-    elif {str(of[0].seed)} != {run.tags.get("seed"), run.settings.get("seed", run.tags.get("seed"))}:
+        return
+    if {str(of[0].seed)} != {run.tags.get("seed"), run.settings.get("seed", run.tags.get("seed"))}:
         yield f"the seed is not that of the digest, {of[0].seed}"
-    elif run.rounds > (most := max(place.rounds for place in of)):
+    if run.rounds > (most := max(place.rounds for place in of)):
         yield f"{run.rounds} rounds; the experiment plans {most}"
-    for name in sorted({*written, *run.settings}) if of else ():
+    written = of[0].settings
+    for name in sorted({*written, *run.settings}):
         if not name.startswith(FREE) and written.get(name) != run.settings.get(name):
             yield f"{name} is {run.settings.get(name, 'missing')}; {written.get(name, 'nothing')} gives this digest"
-    if not run.history.index.is_unique:
-        yield "the CSV file has a round twice"
-    elif not run.diverged and {*run.history.index} != {*run.evaluated}:
-        t = min({*run.history.index} ^ {*run.evaluated})
-        yield f"round {t}: the CSV file must have the rounds after which the settings evaluate, and no other"
-    if not run.diverged and np.isinf(run.history.select_dtypes("number")).any(axis=None):
+    if not run.diverged and [*run.history.index] != run.evaluated:
+        yield "the CSV file must have the rounds after which the settings evaluate, and no other"
+    if not run.diverged and np.isinf(run.history).any(axis=None):
         yield "a value is infinite, and the tags do not say that the run diverged"
-
-
-def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    names = [name for name, _ in pairs]
-    if len(set(names)) < len(names):
-        raise ValueError(f"{next(name for name in names if names.count(name) > 1)} is there twice")
-    return dict(pairs)
 
 
 DIGITS = 6

@@ -23,12 +23,9 @@ OF_PANEL = frozenset({"task", "participation", "clock", METHOD, "local", "server
 
 @dataclass(frozen=True)
 class Axis:
-    """An axis of an experiment's grid.
+    """An axis of an experiment's grid: the dotted settings that it sets, and its labels.
 
-    Attributes:
-        name: of the axis.
-        settings: the dotted settings that it sets.
-        labels: by all settings of a trial that are, or are below, one of `settings`.
+    A label is by all settings of a trial that are, or are below, one of `settings`.
     """
 
     name: str
@@ -53,11 +50,7 @@ class Axis:
 
 
 def axes(experiment: Experiment) -> list[Axis]:
-    """The panel, and the axes of the grid without the seed, in the order of the file.
-
-    Raises:
-        SettingError: the settings of a place are not allowed.
-    """
+    """The panel, and the axes of the grid without the seed, in the order of the file."""
     paths = {"panel": OF_PANEL} | set_by(experiment)
     made = {name: Axis(name, settings, {}) for name, settings in paths.items() if name != "seed"}
     for place in places(experiment):
@@ -81,25 +74,18 @@ def only(runs: Sequence[Run], axes: Sequence[Axis], conditions: Mapping[str, Seq
         axis = by_name.get(name)
         both = [(axis.label(run.settings) if axis else None, run.settings.get(name)) for run in kept]
         texts = [[text for text in pair if text is not None] for pair in both]
+        present = sorted({own[0] for own in texts if own})
         for value in values:
             if not any(_is_among(value, own) for own in texts):
-                present = sorted({own[0] for own in texts if own})
-                if not present:
-                    settings = dict.fromkeys([*by_name, *(key for run in runs for key in run.settings)])
-                    raise SettingError(f"only: {name!r} is not allowed; must be one of {', '.join(settings)}")
-                raise SettingError(f"only {name}: {value!r} is not allowed; must be one of {', '.join(present)}")
+                settings = dict.fromkeys([*by_name, *(key for run in runs for key in run.settings)])
+                at, wrong, allowed = (f"only {name}", value, present) if present else ("only", name, settings)
+                raise SettingError(f"{at}: {wrong!r} is not allowed; must be one of {', '.join(allowed)}")
         kept = [run for run, own in zip(kept, texts, strict=True) if any(_is_among(value, own) for value in values)]
     return kept
 
 
 def metric_of(option: str, text: str, known: Sequence[Metric]) -> Metric:
-    """The metric of an option such as `--metric`: NAME, or NAME=max, =min or =zero.
-
-    The metrics `known`, as those of the report, tell the direction of a name.
-
-    Raises:
-        SettingError: the direction is not given and does not follow from the name.
-    """
+    """The metric of an option such as `--metric`: NAME, or NAME=max, =min or =zero; `known` ones tell a direction."""
     name, _, direction = text.rpartition("=")
     if name and direction in DIRECTIONS:
         return Metric(name, direction)
@@ -117,10 +103,7 @@ class Ranking:
     The labels of a cell are its method (the algorithm, with those of its options in which competing cells differ) and
     whatever else tells cells apart: labels by axis, or values by dotted setting.
 
-    Attributes:
-        metrics: the first one ranks.
-        groups: cells whose settings of `CONDITIONS` are equal, sorted by these settings; at least one group.
-        last_rounds: see `rank`.
+    The first metric ranks. There is at least one group: cells whose settings of `CONDITIONS` are equal.
     """
 
     metrics: tuple[Metric, ...]
@@ -153,13 +136,9 @@ class Ranking:
 
 
 def rank(
-    runs: Sequence[Run],
-    metrics: Sequence[Metric],
-    last_rounds: int,
-    axes: Sequence[Axis] = (),
-    planned: int = 0,
+    runs: Sequence[Run], metrics: Sequence[Metric], last_rounds: int, axes: Sequence[Axis] = (), planned: int = 0,
     searched: Mapping[str, str] | None = None,
-) -> Ranking:
+) -> Ranking:  # fmt: skip
     """The ranking of an experiment.
 
     Args:
@@ -195,12 +174,8 @@ def row_labels(cells: Sequence[dict[str, str]], axes: Sequence[Axis]) -> list[tu
     """For each cell its method, and the labels or settings in which cells differ, by axis or dotted setting.
 
     A method has an option in its name only if cells of it that compete differ in the option: a method whose options
-    were searched for each condition keeps one name.
-
-    Args:
-        cells: their settings as text, by dotted name.
-        axes: cells show their labels on an axis. If a cell is not on it, as after `run --set`, they show instead the
-            settings of the axis in which cells differ.
+    were searched for each condition keeps one name. Cells show their labels on an axis. If a cell is not on it, as
+    after `run --set`, they show instead the settings of the axis in which cells differ.
     """
     shown = [axis for axis in axes if _is_shown(axis, cells)]
     columns = [axis for axis in shown if axis.name != METHOD and len({axis.label(cell) for cell in cells}) > 1]

@@ -60,14 +60,11 @@ Entry = str | int | Number
 
 @dataclass(frozen=True)
 class Column:
-    """The head of a column.
+    """The head of a column of `words`, which are aligned left, or of numbers.
 
-    Attributes:
-        words: whether it holds words, which are aligned left; numbers are aligned right.
-        arrow: which way is better, where a page shows it.
-        axis: whose labels it holds; empty if it holds none.
-        named: the title with the display names of labels; empty if it has none.
-        group: columns of one group stay side by side where a table is split; empty for those that every part repeats.
+    `arrow` says which way is better, where a page shows it. `axis` is the one whose labels the column holds, and
+    `named` the title with their display names. Columns of one `group` stay side by side where a table is split; those
+    without one are repeated.
     """
 
     title: str
@@ -82,9 +79,7 @@ class Column:
 class Table:
     """Columns and rows; an entry that is missing is the empty text.
 
-    Attributes:
-        caption: how the numbers were computed.
-        best_of: among which rows a best value is the best, if not among all.
+    The caption says how the numbers were computed, `best_of` among which rows a best value is the best, if not all.
     """
 
     columns: list[Column]
@@ -138,15 +133,13 @@ def terminal(table: Table, title: str, width: int) -> Group:
 def _grid(table: Table, indices: Sequence[int], width: int) -> Grid:
     """Some columns of a table. Titles are broken into words if the part is too wide; entries only if it still is."""
     grid, marks = Grid(box=box.SIMPLE_HEAD), table.marks_best
-    entries = {index: [_cell(row[index], marks) for row in table.rows] for index in indices}
-    titles = {index: table.columns[index].title for index in indices}
-    if sum(max([len(titles[index]), *map(len, entries[index])]) + PADDING for index in indices) >= width:
-        titles = {index: title.replace(" ", "\n") for index, title in titles.items()}
+    broken = _width(table, indices, str.splitlines) >= width
     for index in indices:
+        title = table.columns[index].title
         justify: Literal["left", "right"] = "left" if table.columns[index].words else "right"
-        grid.add_column(Text(titles[index]), justify=justify, overflow="fold")
-    for row in zip(*entries.values(), strict=True):
-        grid.add_row(*row)
+        grid.add_column(Text(title.replace(" ", "\n") if broken else title), justify=justify, overflow="fold")
+    for row in table.rows:
+        grid.add_row(*(_cell(row[index], marks) for index in indices))
     return grid
 
 
@@ -156,20 +149,18 @@ def _parts(table: Table, width: int) -> list[list[int]]:
     parts: list[set[int]] = []
     for group in dict.fromkeys(column.group for column in table.columns if column.group):
         members = {index for index, column in enumerate(table.columns) if column.group == group}
-        if parts and _width(table, parts[-1] | members) < width:
+        if parts and _width(table, parts[-1] | members, str.split) < width:
             parts[-1] |= members
         else:
             parts.append(repeated | members)
     return [sorted(part) for part in parts or [repeated]]
 
 
-def _width(table: Table, indices: Iterable[int]) -> int:
-    """The width of a part, its titles broken into words."""
-    total, marks = 0, table.marks_best
-    for index in indices:
-        entries = (str(_cell(row[index], marks)) for row in table.rows)
-        total += max(map(len, [*table.columns[index].title.split(), *entries])) + PADDING
-    return total
+def _width(table: Table, indices: Iterable[int], pieces: Callable[[str], list[str]]) -> int:
+    """The width of a part whose titles are in pieces, such as words."""
+    entries = {index: [str(_cell(row[index], table.marks_best)) for row in table.rows] for index in indices}
+    texts = [[*pieces(table.columns[index].title), *of, ""] for index, of in entries.items()]
+    return sum(max(map(len, column)) + PADDING for column in texts)
 
 
 def markdown(table: Table) -> str:
@@ -191,12 +182,9 @@ def comma_separated(rows: Sequence[Mapping[str, Any]]) -> str:
 
     A label that a spreadsheet would take for a formula has an apostrophe before it.
     """
-
-    def plain(value: Any) -> Any:
-        return f"'{value}" if isinstance(value, str) and value[:1] in ("=", "+", "-", "@", "\t") else value
-
     flat = [row["labels"] | {key: value for key, value in row.items() if key != "labels"} for row in rows]
-    return pd.DataFrame(flat).map(plain).to_csv(index=False, lineterminator="\n")
+    table = pd.DataFrame(flat).map(lambda one: re.sub(r"^(?=[=+@\t-])", "'", one) if isinstance(one, str) else one)
+    return table.to_csv(index=False, lineterminator="\n")
 
 
 def latex(table: Table) -> str:

@@ -36,13 +36,12 @@ TABLE, SETTINGS = ".csv.xz", ".json.xz"
 
 @dataclass(frozen=True)
 class Run:
-    """One trial that finished or diverged.
+    """One trial that finished or diverged: from a run folder or an MLflow server (`own`), or an archive (`kept`).
 
     Attributes:
         tags: its origin, such as experiment, seed, commit and version.
         spec: settings as they are written, with the rounds that it has.
         history: [evaluations], indexed by round, a column for each metric.
-        source: `own`: from a run folder or an MLflow server; `kept`: from an archive.
         server: the address of the MLflow server; empty for run folders and archives.
     """
 
@@ -91,17 +90,13 @@ class Run:
         """The rounds after which its settings evaluate it; those of its history if it is an analysis."""
         if "rounds" not in self.spec:
             return [int(t) for t in self.history.index]
-        return [t for t in range(self.rounds + 1) if self._evaluation.due(t, self.rounds)]
+        return [t for t in range(self.rounds + 1) if _evaluation(self._when).due(t, self.rounds)]
 
     @cached_property
     def _when(self) -> str:
         """When it was evaluated, and on which splits, as JSON."""
         own = self.spec.get("evaluation", {})
         return json.dumps({key: own[key] for key in own if key in ("every", "last", "at", "splits")})
-
-    @property
-    def _evaluation(self) -> Evaluation:
-        return _evaluation(self._when)
 
     def spent(self, cost: str) -> pd.Series:
         """A cost so far, by round: a column of the history, or `round`. Without entries if it was not measured.
@@ -111,9 +106,8 @@ class Run:
         if cost == "round":
             return pd.Series(self.history.index, self.history.index, dtype=float)
         if cost == "time/seconds" and cost not in self.history:
-            rate = float(self.tags.get("rollcall.seconds", math.nan)) / max(
-                1, int(self.tags.get("rollcall.finished", self.rounds))
-            )
+            rounds = max(1, int(self.tags.get("rollcall.finished", self.rounds)))
+            rate = float(self.tags.get("rollcall.seconds", math.nan)) / rounds
             return pd.Series(self.history.index * rate, self.history.index).dropna()
         return self.history[cost].dropna() if cost in self.history else pd.Series(dtype=float)
 
@@ -131,23 +125,20 @@ class Run:
         the window after which its settings say so. The evaluation before the first round does not count.
         """
         key = (metric.column, last_rounds)
-        if key not in self._windows:
-            self._windows[key] = self._window(metric, last_rounds)
+        if key not in self._windows:  # tables, claims and figures ask for the same ones many times
+            values = self.history[metric.column].dropna()
+            if "rounds" not in self.spec:  # an analysis
+                values = values[values.index > values.index.max() - last_rounds]
+            else:
+                due = _due(self._when, self.rounds, metric.split, last_rounds) if self.rounds >= last_rounds else []
+                covered = due and values.index.isin(due).sum() == len(due)
+                values = values.reindex(due) if covered else values[:0]
+            self._windows[key] = values
         return self._windows[key]
 
     @cached_property
     def _windows(self) -> dict[tuple[str, int], pd.Series]:
-        """The windows that were asked for: tables, claims and figures ask for the same ones many times."""
         return {}
-
-    def _window(self, metric: Metric, last_rounds: int) -> pd.Series:
-        values = self.history[metric.column].dropna()
-        if "rounds" not in self.spec:  # an analysis
-            return values[values.index > values.index.max() - last_rounds]
-        if self.rounds < last_rounds:
-            return values[:0]
-        due = _due(self._when, self.rounds, metric.split, last_rounds)
-        return values.reindex(due) if values.index.isin(due).sum() == len(due) else values[:0]
 
     def final(self, metric: Metric, last_rounds: int = 1, at: int | None = None, per: Metric | None = None) -> float:
         """The final value of a metric that was measured.
@@ -165,16 +156,16 @@ class Run:
         if at is None:
             return float(self.window(metric, last_rounds).mean())
         history = self.history[metric.column].dropna()
-        if per is not None:
-            spent = self.history[per.column].reindex(history.index) if self.has(per) else history * math.nan
-            within = history[spent <= at]
-            return float(within.iloc[-1]) if spent.max() >= at and len(within) else math.nan
-        return float(history.get(at, math.nan))
+        if per is None:
+            return float(history.get(at, math.nan))
+        spent = self.history[per.column].reindex(history.index) if self.has(per) else history * math.nan
+        within = history[spent <= at]
+        return float(within.iloc[-1]) if spent.max() >= at and len(within) else math.nan
 
     def curve(self, metric: Metric) -> pd.Series:
         """The regular evaluations of a metric by round, without those in between of the last rounds."""
         values = self.history[metric.column].dropna()
-        return values[values.index % self._evaluation.every == 0]
+        return values[values.index % _evaluation(self._when).every == 0]
 
 
 @cache
@@ -229,23 +220,17 @@ def own(store: Path, experiment: str, metrics: Collection[str] | None = None, ml
         return _of_one_version(read(mlflow, experiment, metrics))
     dated: list[tuple[float, Run]] = []
     for path in run_folders(store / experiment, below=False):
+        folder = RunFolder(path)
         try:
-            run = _of_folder(RunFolder(path), experiment, metrics)
-            dated += [] if run is None else [(RunFolder(path).status["updated"], run)]
+            if fault := folder.altered():
+                raise ValueError(f"metrics.jsonl: {fault}; see {command('doctor', path)}")
+            if folder.finished or folder.status.get("diverged") is not None:
+                history = folder.history().set_index("round").astype(float)
+                run = ended(*folder.origin(experiment), history if metrics is None else history.filter([*metrics]))
+                dated += [(folder.status["updated"], run)] if run else []
         except (OSError, ValueError, KeyError, YAMLError) as error:
             print(f"left out: {path}: {' '.join(str(error).split())}", file=sys.stderr)
     return _of_one_version([run for _, run in sorted(dated, key=lambda pair: pair[0])])
-
-
-def _of_folder(folder: RunFolder, experiment: str, metrics: Collection[str] | None) -> Run | None:
-    """The run of a folder; None if it neither finished nor diverged."""
-    if fault := folder.altered():
-        raise ValueError(f"metrics.jsonl: {fault}; see {command('doctor', folder.path)}")
-    if not folder.finished and folder.status.get("diverged") is None:
-        return None
-    tags, spec = folder.origin(experiment)
-    history = folder.history().set_index("round").astype(float)
-    return ended(tags, spec, history if metrics is None else history.filter([*metrics]))
 
 
 def ended(tags: dict[str, str], spec: dict[str, Any], history: pd.DataFrame, server: str = "") -> Run | None:
@@ -303,22 +288,21 @@ def unarchive(experiment: str, *folders: Path) -> list[Run]:
 
 def _of_one_version(runs: list[Run]) -> list[Run]:
     """The runs, oldest first, whose code is as it was; where a file is gone, those of the last version that was run."""
-    own = [run for run in runs if run.tags.get("rollcall.sources")]
-    last = {run.settings_without("seed", "rounds"): run.tags["rollcall.sources"] for run in own}
-    left = []
-    for run in own:
-        recorded = run.tags["rollcall.sources"]
+    last = {run.settings_without("seed", "rounds"): run.tags.get("rollcall.sources", "") for run in runs}
+    counting, left = [], []
+    for run in runs:
+        recorded = run.tags.get("rollcall.sources", "")
         files = {Path(text.rpartition(":")[0]) for text in run.settings.values() if ".py:" in text}
-        if files and all(file.is_file() for file in files):
+        if recorded and files and all(file.is_file() for file in files):
             present = {Source(str(file), file.read_bytes().decode()).digest[:10] for file in files}
             counts = present <= {pair.rpartition("=")[2] for pair in recorded.split()}
         else:
-            counts = recorded == last[run.settings_without("seed", "rounds")]
-        left += [] if counts else [run]
+            counts = not recorded or recorded == last[run.settings_without("seed", "rounds")]
+        (counting if counts else left).append(run)
     if left:
         methods = ", ".join(sorted({run.tags["algorithm"] for run in left}))
         print(f"left out: {counted(len(left), 'run')} of another version of your code ({methods})", file=sys.stderr)
-    return [run for run in runs if not any(run is one for one in left)]
+    return counting
 
 
 def _longest(runs: Iterable[Run]) -> dict[str, Run]:
@@ -339,32 +323,25 @@ def archived(table: Path) -> list[Run]:
     measured = map(tuple, np.logical_or.reduceat(evaluations.notna().to_numpy(), starts)) if len(of) else ()
     pieces = dict(zip(digests.tolist(), zip(measured, starts, [*starts[1:], len(of)], strict=True), strict=True))
     frames = {columns: evaluations.loc[:, list(columns)] for columns in {columns for columns, *_ in pieces.values()}}
-
-    def history(digest: str) -> pd.DataFrame:
+    runs = []
+    for digest, own in origins["trials"].items():
         columns, start, end = pieces.get(digest, ((), 0, 0))
-        return frames[columns].iloc[start:end] if columns else evaluations.iloc[:0, :0]
-
-    return [
-        Run(common["tags"] | own["tags"], nested(common["settings"] | own["settings"]), history(digest))
-        for digest, own in origins["trials"].items()
-    ]
+        history = frames[columns].iloc[start:end] if columns else evaluations.iloc[:0, :0]
+        runs.append(Run(common["tags"] | own["tags"], nested(common["settings"] | own["settings"]), history))
+    return runs
 
 
 def _origins(runs: Mapping[str, Run]) -> dict[str, Any]:
     """Settings and tags of runs by their digest; the ones that all have in common stand once."""
-    origins = {
-        digest: {
-            "settings": run.settings,
-            "tags": {key: value for key, value in run.tags.items() if not key.startswith("mlflow.")},
-        }
-        for digest, run in runs.items()
-    }
+    origins = {}
+    for digest, run in runs.items():
+        tags = {key: value for key, value in run.tags.items() if not key.startswith("mlflow.")}
+        origins[digest] = {"settings": run.settings, "tags": tags}
     common = {
-        part: dict(sorted(set.intersection(*({*origin[part].items()} for origin in origins.values()))))
-        for part in ("settings", "tags")
+        part: set.intersection(*({*one[part].items()} for one in origins.values())) for part in ("settings", "tags")
     }
-    own = {
-        digest: {part: dict(sorted(origin[part].items() - common[part].items())) for part in origin}
-        for digest, origin in origins.items()
+    trials = {
+        digest: {part: dict(sorted(values.items() - common[part])) for part, values in one.items()}
+        for digest, one in origins.items()
     }
-    return {"common": common, "trials": own}
+    return {"common": {part: dict(sorted(pairs)) for part, pairs in common.items()}, "trials": trials}

@@ -6,7 +6,7 @@ All methods have the same draws and seeds, so differences are paired by search.
 """
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -17,15 +17,12 @@ import pandas as pd
 from scipy.special import stdtr, stdtrit
 
 from rollcall.benchmark.config.errors import SettingError, listed
-from rollcall.benchmark.federation.build import build
 from rollcall.benchmark.search.board import Board
 from rollcall.benchmark.search.entry import ENDING, Entry, Final
 from rollcall.benchmark.search.space import domain
 from rollcall.leaderboard.render import Column, Number, Table
 from rollcall.leaderboard.render import Entry as Shown
 from rollcall.leaderboard.runs import HERE, PACKAGE
-from rollcall.participation.summary import summarise
-from rollcall.participation.theory.weights import l1_distance, normalised
 
 LEVEL = 0.05
 """Of tests; intervals are of 95 %."""
@@ -53,11 +50,9 @@ Interval = tuple[float, float]
 
 @dataclass(frozen=True)
 class Difference:
-    """A paired difference of two methods under a condition, in points.
+    """A paired difference of two methods under a condition, in points: mean, half the width of its interval, and p.
 
-    Attributes:
-        mean, half: with its interval.
-        p: of the t test, corrected for all methods under the condition (Holm).
+    p is that of the t test, corrected for all methods under the condition (Holm).
     """
 
     mean: float
@@ -71,12 +66,7 @@ class Difference:
 
 @dataclass(frozen=True)
 class Standing:
-    """The methods of a board that have an entry.
-
-    Attributes:
-        board: with its rule.
-        entries: by method.
-    """
+    """A board with the entries of methods."""
 
     board: Board
     entries: dict[str, Entry]
@@ -87,16 +77,15 @@ class Standing:
 
         A final run that diverged counts 0, and so does a search whose samples all diverged.
         """
-        return {
-            name: pd.DataFrame(
-                {
-                    method: [100 * float(np.mean([run.value or 0.0 for run in one.finals] or [0.0])) for one in cells]
-                    for method, entry in self.entries.items()
-                    if (cells := entry.cells.get(name))
-                }
-            )
-            for name in self.board.patterns
-        }
+        tables = {}
+        for name in self.board.patterns:
+            having = {method: entry.cells[name] for method, entry in self.entries.items() if entry.cells.get(name)}
+            columns = {
+                method: [100 * float(np.mean([run.value or 0.0 for run in one.finals] or [0.0])) for one in cells]
+                for method, cells in having.items()
+            }
+            tables[name] = pd.DataFrame(columns)
+        return tables
 
     @cached_property
     def ranks(self) -> pd.DataFrame:
@@ -201,47 +190,39 @@ def points(value: Interval, sign: str = "") -> str:
     return "" if math.isnan(mean) else f"{mean:{sign}z.1f}" + ("" if math.isnan(half) else f" ± {half:.1f}")
 
 
+def _table(standing: Standing, columns: Mapping[Column, Mapping[str, Shown]], told: str, best_of: str = "") -> Table:
+    """A row for each method, the best mean rank first; an entry of a column that has none is empty."""
+    head: tuple[Column, list[Shown]] = Column("method", words=True, axis="algorithm"), [*standing.order]
+    listed = [(column, [entries.get(name, "") for name in standing.order]) for column, entries in columns.items()]
+    return Table.of_columns([head, *listed], told, best_of)
+
+
 def result_table(standing: Standing, baseline: str) -> Table:
     """A row for each method: accuracy by condition, worst condition, largest loss, mean rank, and what it needs."""
-    board, order = standing.board, standing.order
-    control = board.patterns[0]
-    columns: list[tuple[Column, list[Shown]]] = [(Column("method", words=True, axis="algorithm"), list(order))]
+    control = standing.board.patterns[0]
+    columns: dict[Column, dict[str, Shown]] = {}
     for name, table in standing.values.items():
         group, apart = standing.group(name), standing.differences(name, baseline)
-        cells: list[Shown] = []
-        for method in order:
-            if method not in table:
-                cells.append("")
-                continue
+        cells = columns.setdefault(Column(name, group=name), {})
+        for method in map(str, table):
             mean, half = interval(table[method])
             mark = "†" if method in apart and apart[method].significant else ""
-            cells.append(Number(mean, half, f"{mean:.1f}", f"{half:.1f}{mark}", best=method in group))
-        columns.append((Column(name, group=name), cells))
-    worst = {
-        method: min((interval(standing.values[name][method]), name) for name in standing.conditions(method))
-        for method in order
-    }
-    losses = {method: max(standing.losses(method, control).values(), default=(math.nan, math.nan)) for method in order}
-    columns += [
-        (Column("worst", group="worst"), [f"{worst[method][0][0]:.1f} {worst[method][1]}" for method in order]),
-        (Column(f"largest loss from {control}", group="worst"), [points(losses[method]) for method in order]),
-        (Column("mean rank", group="rank"), [points(interval(standing.ranks[method])) for method in order]),
-        (
-            Column("best group in", group="rank"),
-            [f"{count_best(standing, method)} of {len(board.patterns)}" for method in order],
-        ),
-    ]
-    marks = [standing.entries[method].marks for method in order]
-    columns += [
-        (
-            Column("knows", words=True, group="needs"),
-            [" ".join(SYMBOLS.get(one, one) for one in mark.knows) for mark in marks],
-        ),
-        (Column("stores", words=True, group="needs"), [mark.stores for mark in marks]),
-        (Column("sends", group="needs"), [f"{mark.up}+{mark.down}" for mark in marks]),
-        (Column("absent compute", words=True, group="needs"), ["yes" if mark.absent else "" for mark in marks]),
-    ]
-    return Table.of_columns(columns, caption(standing, baseline), " or not told apart from it (paired t test, Holm)")
+            cells[method] = Number(mean, half, f"{mean:.1f}", f"{half:.1f}{mark}", best=method in group)
+    rows: dict[str, list[str]] = {}
+    for method in standing.order:
+        worst = min((float(standing.values[name][method].mean()), name) for name in standing.conditions(method))
+        loss = max(standing.losses(method, control).values(), default=(math.nan, math.nan))
+        place = points(interval(standing.ranks[method])), f"{count_best(standing, method)} of {len(standing.values)}"
+        marks = standing.entries[method].marks
+        knows = " ".join(SYMBOLS.get(one, one) for one in marks.knows)
+        needs = knows, marks.stores, f"{marks.up}+{marks.down}", "yes" if marks.absent else ""
+        rows[method] = [f"{worst[0]:.1f} {worst[1]}", points(loss), *place, *needs]
+    heads = [Column("worst", group="worst"), Column(f"largest loss from {control}", group="worst")]
+    heads += [Column("mean rank", group="rank"), Column("best group in", group="rank")]
+    needs_of = {"knows": True, "stores": True, "sends": False, "absent compute": True}
+    heads += [Column(title, words=words, group="needs") for title, words in needs_of.items()]
+    columns |= {head: {name: row[index] for name, row in rows.items()} for index, head in enumerate(heads)}
+    return _table(standing, columns, caption(standing, baseline), " or not told apart from it (paired t test, Holm)")
 
 
 def count_best(standing: Standing, method: str) -> int:
@@ -251,8 +232,7 @@ def count_best(standing: Standing, method: str) -> int:
 
 def caption(standing: Standing, baseline: str) -> str:
     """How the numbers were computed, and what is unequal."""
-    board = standing.board
-    search = board.search
+    board, search = standing.board, standing.board.search
     parts = [
         f"test accuracy in %, mean of the last {board.last} of {board.experiment.trial['rounds']} rounds",
         f"mean ± 95 % interval (Student's t) over {len(search.seeds)} independent searches, each of "
@@ -278,75 +258,61 @@ def at_edges(standing: Standing) -> str:
     """The methods whose best samples lie at an edge of the space, in the outermost 5 %, with the share of searches."""
     texts = []
     for name, entry in standing.entries.items():
-        found = [
-            (one.samples[one.best].settings, entry.space)
-            for cells in entry.cells.values()
-            for one in cells
-            if one.best is not None
-        ]
-        edge = sum(
-            any(domain(path, space[path]).at_edge(value) for path, value in settings.items())
-            for settings, space in found
-        )
-        texts += [f"{name} {edge} of {len(found)}"] if edge else []
+        searches = [one for cells in entry.cells.values() for one in cells if one.best is not None]
+        chosen = [one.samples[one.best].settings for one in searches if one.best is not None]
+        domains = {path: domain(path, written) for path, written in entry.space.items()}
+        edge = sum(any(domains[path].at_edge(value) for path, value in point.items()) for point in chosen)
+        texts += [f"{name} {edge} of {len(chosen)}"] if edge else []
     return ", ".join(texts)
 
 
 def difference_table(standing: Standing, baseline: str) -> Table:
     """Differences of all methods to a baseline by condition; an empty one is the best of each condition."""
-    order = standing.order
-    columns: list[tuple[Column, list[Shown]]] = [(Column("method", words=True, axis="algorithm"), list(order))]
+    columns: dict[Column, dict[str, Shown]] = {}
     for name in standing.values:
         other = baseline or standing.best(name)
-        apart = standing.differences(name, other)
-        texts = [
-            points((one.mean, one.half), "+") + ("†" if one.significant else "") if (one := apart.get(method)) else ""
-            for method in order
-        ]
-        columns.append((Column(name if baseline else f"{name} (best: {other})", group=name), list(texts)))
-    what = baseline or "the best of each pattern"
-    return Table.of_columns(
-        columns,
-        f"points of accuracy minus {what}, paired by search, with the 95 % interval; †: significant at 5 % (t test, "
-        "Holm over methods)",
+        texts = columns.setdefault(Column(name if baseline else f"{name} (best: {other})", group=name), {})
+        for method, one in standing.differences(name, other).items():
+            texts[method] = points((one.mean, one.half), "+") + ("†" if one.significant else "")
+    told = (
+        f"points of accuracy minus {baseline or 'the best of each pattern'}, paired by search, with the 95 % interval; "
+        "†: significant at 5 % (t test, Holm over methods)"
     )
+    return _table(standing, columns, told)
 
 
 def loss_table(standing: Standing) -> Table:
     """The loss of each method from the control to each condition."""
-    control = standing.board.patterns[0]
-    rows = {method: standing.losses(method, control) for method in standing.order}
-    columns: list[tuple[Column, list[Shown]]] = [(Column("method", words=True, axis="algorithm"), list(rows))]
-    for name in standing.board.patterns[1:]:
-        columns.append((Column(name, group=name), [points(one[name]) if name in one else "" for one in rows.values()]))
-    return Table.of_columns(
-        columns,
-        f"points of accuracy under {control} minus those under the pattern, paired by search, with the 95 % interval",
-    )
+    control, *others = standing.board.patterns
+    losses = {method: standing.losses(method, control) for method in standing.order}
+    columns: dict[Column, dict[str, Shown]] = {
+        Column(name, group=name): {method: points(one[name]) for method, one in losses.items() if name in one}
+        for name in others
+    }
+    told = f"points of accuracy under {control} minus those under the pattern, paired by search, with the 95 % interval"
+    return _table(standing, columns, told)
 
 
-def cost_table(standing: Standing, target: float) -> Table:
+def cost_table(standing: Standing, target: float = 0.9) -> Table:
     """What a method costs, means over all final runs; and rounds and uploads until the target, medians over them."""
-    columns: list[tuple[Column, list[Shown]]] = [(Column("method", words=True, axis="algorithm"), list(standing.order))]
-    finals = {method: standing.finals(method) for method in standing.order}
-
-    def column(title: str, text: Callable[[list[Final]], str]) -> None:
-        columns.append((Column(title, group=title), [text(runs) for runs in finals.values()]))
-
-    column("client gradients", lambda runs: f"{np.mean([run.costs['gradients'] for run in runs]):,.0f}")
-    column(
-        "floats sent",
-        lambda runs: f"{np.mean([run.costs['floats_up'] + run.costs['floats_down'] for run in runs]):.3g}",
-    )
-    column("floats stored", lambda runs: f"{np.mean([run.costs['memory'] for run in runs]):.3g}")
-    column("seconds", lambda runs: f"{np.mean([run.seconds for run in runs]):.2g}")
-    column(f"rounds to {100 * target:g} %", lambda runs: until(runs, target, "round"))
-    column(f"uploads to {100 * target:g} %", lambda runs: until(runs, target, "floats_up"))
-    return Table.of_columns(
-        columns,
+    rows: dict[str, list[str]] = {}
+    for method in standing.order:
+        runs = standing.finals(method)
+        gradients, up, down, stored = (
+            np.mean([run.costs[name] for run in runs]) for name in ("gradients", "floats_up", "floats_down", "memory")
+        )
+        until_target = [until(runs, target, cost) for cost in ("round", "floats_up")]
+        rows[method] = [f"{gradients:,.0f}", f"{up + down:.3g}", f"{stored:.3g}", *until_target]
+    heads = ["client gradients", "floats sent", "floats stored"]
+    heads += [f"{what} to {100 * target:g} %" for what in ("rounds", "uploads")]
+    columns: dict[Column, dict[str, Shown]] = {
+        Column(head, group=head): {name: row[index] for name, row in rows.items()} for index, head in enumerate(heads)
+    }
+    told = (
         "means over all final runs; until the target: medians over them, and the share that reaches it; uploads in "
-        "floats; seconds as measured, also on a busy machine",
+        "floats"
     )
+    return _table(standing, columns, told)
 
 
 def until(runs: Sequence[Final], target: float, cost: str) -> str:
@@ -358,50 +324,8 @@ def until(runs: Sequence[Final], target: float, cost: str) -> str:
     return f"{middle:.3g} ({share:.0%})" if math.isfinite(middle) else f"- ({share:.0%})"
 
 
-def pattern_table(board: Board) -> Table:
-    """Facts on the conditions, means over the final seeds: from theory where the model states them, else counted."""
-    rows = {}
-    for name, spec in board.conditions(next(iter(board.methods))).items():
-        facts = []
-        for seed in [seed for search in range(len(board.search.seeds)) for seed in board.finals(search)]:
-            model = build(board.final(spec, {}, seed)).participation
-            mask = np.zeros((spec["rounds"], model.clients), bool)
-            for t in range(len(mask)):
-                mask[t, model.active(t)] = True
-            summary = summarise(model, mask)
-            weights = model.share
-            distance = summary.weights["total_variation"]
-            if weights is not None:
-                distance = l1_distance(np.full(model.clients, 1 / model.clients), normalised(weights)) / 2
-            pi = mask.mean(axis=0) if model.stationary is None else model.stationary
-            correlation = math.nan if model.correlation is None else float(model.correlation.mean())
-            facts.append(
-                [pi.mean(), pi.min(), pi.max(), distance, correlation, summary.empty, summary.never / model.clients]
-            )
-        rows[name] = np.mean(facts, axis=0)
-    columns: list[tuple[Column, list[Shown]]] = [(Column("pattern", words=True), list(rows))]
-    columns += [
-        (Column("mean availability"), [f"{row[0]:.2f} ({row[1]:.2f} to {row[2]:.2f})" for row in rows.values()]),
-        (Column("total variation"), [f"{row[3]:.2f}" for row in rows.values()]),
-        (
-            Column("correlation time"),
-            [
-                "-" if math.isnan(row[4]) else f"{-1 / math.log(row[4]):.1f}" if row[4] > 0 else "0"
-                for row in rows.values()
-            ],
-        ),
-        (Column("empty rounds"), [f"{row[5]:.1%}" for row in rows.values()]),
-        (Column("never seen"), [f"{row[6]:.1%}" for row in rows.values()]),
-    ]
-    return Table.of_columns(
-        columns,
-        "means over the final seeds; availability: mean over clients, least and largest; total variation: of FedAvg's "
-        "expected weights to uniform ones; correlation time in rounds",
-    )
-
-
-def all_tables(standing: Standing, baseline: str, target: float = 0.9) -> dict[str, Table]:
-    """All tables of a board, by heading.
+def tables(standing: Standing, baseline: str) -> dict[str, Table]:
+    """The tables of results by heading; those of differences are to the best and, if it has an entry, to a baseline.
 
     Raises:
         SettingError: the baseline has no entry.
@@ -413,24 +337,22 @@ def all_tables(standing: Standing, baseline: str, target: float = 0.9) -> dict[s
         f"minus {baseline}": difference_table(standing, baseline),
         "minus the best": difference_table(standing, ""),
         f"loss from {standing.board.patterns[0]}": loss_table(standing),
-        "costs": cost_table(standing, target),
-        "patterns": pattern_table(standing.board),
+        "costs": cost_table(standing),
     }
 
 
 def as_data(standing: Standing) -> dict[str, Any]:
     """The board as plain data: a row for each method and condition, ranks, groups and the expectations."""
-    rows = [
-        {"method": method, "pattern": name, "mean": mean, "half": half, "values": list(table[method])}
-        | {"best_group": method in standing.group(name)}
-        for name, table in standing.values.items()
-        for method in map(str, table)
-        for mean, half in [interval(table[method])]
-    ]
+    rows = []
+    for name, table in standing.values.items():
+        for method in map(str, table):
+            mean, half = interval(table[method])
+            row = {"method": method, "pattern": name, "mean": mean, "half": half, "values": list(table[method])}
+            rows.append(row | {"best_group": method in standing.group(name)})
     ranks = {str(method): interval(standing.ranks[method]) for method in standing.order}
     judged = {
-        name: {"says": EXPECTATIONS[name], "verdict": one[0], "measured": one[1]}
-        for name, one in verdicts(standing).items()
+        name: {"says": EXPECTATIONS[name], "verdict": verdict, "measured": measured}
+        for name, (verdict, measured) in verdicts(standing).items()
     }
     return {"board": standing.board.name, "rows": rows, "ranks": ranks, "expectations": judged}
 
@@ -446,8 +368,7 @@ def verdicts(standing: Standing) -> dict[str, tuple[str, str]]:
     if "fedavg_known" in coupled:
         one = (coupled["fedavg_known"].mean, coupled["fedavg_known"].half)
         speaks = standing.board.experiment.base  # the larger board extends the smaller one
-        verdict = side(*one, 2.0, above=True) if speaks else "not about this board"
-        found["knowledge pays"] = (verdict, points(one, "+"))
+        found["knowledge pays"] = (side(*one, 2.0, above=True) if speaks else "not about this board", points(one, "+"))
     if {"mifa", "fedvarp"} <= coupled.keys():
         pair = ["mifa", "fedvarp"]
         gains = [values[name][pair].mean(axis=1) - values[name]["fedavg"] for name in ("absences", "coupled")]

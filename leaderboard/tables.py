@@ -11,7 +11,7 @@ from rollcall.benchmark.config.metric import COSTS, Metric
 from rollcall.leaderboard.cells import Cell
 from rollcall.leaderboard.comparison import Comparison, how
 from rollcall.leaderboard.names import label_name, method_name
-from rollcall.leaderboard.paper.reported import Printed, printed_for
+from rollcall.leaderboard.paper.experiment import Printed, printed_for
 from rollcall.leaderboard.ranking import METHOD, Ranking
 from rollcall.leaderboard.render import SIZE, Column, Entry, Number, Table, finite, number
 
@@ -24,15 +24,10 @@ def ranking_table(
     `beside` has, by metric, the comparison of each cell with a baseline; see `against`.
     """
     cells, last_rounds = ranking.cells, ranking.last_rounds
-    seeds = [",".join(sorted(cell.runs, key=int)) for cell in cells]
-    mixed = len(set(seeds)) > 1  # as when the best settings of a search run with more seeds
-    columns: list[tuple[Column, Sequence[Entry]]] = [
-        (
-            Column("method" if key == METHOD else ranking.short(key), words=True, axis=key),
-            [one.labels[key] for one in cells],
-        )
-        for key in (METHOD, *ranking.settings)
-    ]
+    columns: list[tuple[Column, Sequence[Entry]]] = []
+    for key in (METHOD, *ranking.settings):
+        head = Column("method" if key == METHOD else ranking.short(key), words=True, axis=key)
+        columns.append((head, [one.labels[key] for one in cells]))
     for metric in ranking.metrics:
         values = [entry for group in ranking.groups for entry in _marked(group, metric, last_rounds)]
         columns.append((Column(metric.head, arrow=metric.arrow, group=metric.name), values))
@@ -40,15 +35,15 @@ def ranking_table(
             less = Column(f"minus {baseline}", named=f"minus {method_name(baseline)}", group=metric.name)
             columns.append((less, [one.text if one else "" for one in beside[metric.name]]))
     columns.append((Column("seeds", group=SIZE), [len(cell.runs) for cell in cells]))
-    columns += [(Column("which seeds", words=True, group=SIZE), seeds)] if mixed else []
-    columns.append((Column("rounds", group=SIZE), [cell.rounds_run for cell in cells]))
     parts = [", ".join(f"{metric.name} {metric.arrow}" for metric in ranking.metrics)]
     parts += _how(cells, ranking.metrics, last_rounds)
-    if mixed:
+    seeds = [",".join(sorted(cell.runs, key=int)) for cell in cells]
+    if len(set(seeds)) > 1:  # as when the best settings of a search run with more seeds
+        columns.append((Column("which seeds", words=True, group=SIZE), seeds))
         parts.append("rows have different seeds (to compare equal ones: --only seed=...)")
-    if beside:
-        compared = [one for every in beside.values() for one in every if one]
-        parts += [how(baseline, compared)] if compared else []
+    columns.append((Column("rounds", group=SIZE), [cell.rounds_run for cell in cells]))
+    compared = [one for every in (beside or {}).values() for one in every if one]
+    parts += [how(baseline, compared)] if compared else []
     best_of = f" of the rows with equal {', '.join(ranking.equal)}" if ranking.equal else ""
     return Table.of_columns(columns, "; ".join(parts), best_of)
 
@@ -84,32 +79,26 @@ def paper_table(experiment: Experiment, cells: Sequence[Cell], numbers: Sequence
         done = [cell for cell in in_row if cell.runs] or in_row
         row.append(f"{span([len(cell.runs) for cell in done])} of {span([cell.seeds for cell in done])}")
         row.append(f"{span([cell.rounds_run for cell in done])} of {span([cell.rounds for cell in done])}")
-        if mixed:
-            row.append(", ".join(sorted({run.source for cell in in_row for run in cell.runs.values()}, reverse=True)))
-        rows.append(row)
+        sources = sorted({run.source for cell in in_row for run in cell.runs.values()}, reverse=True)
+        rows.append([*row, ", ".join(sources)] if mixed else row)
     columns = [Column(axis, words=True, axis=axis) for axis in down]
     for head, metric in product(heads, metrics):
         names = [label_name(axis, label) for axis, label in zip(across, head, strict=True) if label]
-        measured = Column(" ".join([*filter(None, head), metric.head]), group=f"{head} {metric.name}")
-        measured = replace(measured, named=" ".join([*names, metric.head]))
-        beside = ("printed", "less printed") if metric in compared else ()
-        columns += [measured, *(replace(measured, title=title, named="") for title in beside)]
-    columns += [Column("seeds", group=SIZE), Column("rounds", group=SIZE)]
+        title, named = (" ".join([*filter(None, words), metric.head]) for words in (head, names))
+        group = f"{head} {metric.name}"
+        columns.append(Column(title, named=named, group=group))
+        columns += [Column(beside, group=group) for beside in ("printed", "less printed") if metric in compared]
+    columns += [Column(title, group=SIZE) for title in ("seeds", "rounds")]
     columns += [Column("runs", words=True, group=SIZE)] if mixed else []
     parts = [*_how(cells, metrics, last_rounds), "seeds and rounds: done of planned"]
     several = [axis for axis, labels in experiment.shown.items() if len(labels) > 1 and axis not in varying]
     titles = {label: panel.title for label, panel in experiment.panels.items() if panel.title}
-    single = [
-        titles[label] if axis == "panel" and label in titles else label_name(axis, label)
-        for axis in several
-        if (label := cells[0].labels.get(axis))
-    ]
-    parts += [f"all rows: {', '.join(single)}"] if single else []
+    single = [(axis, label) for axis in several if (label := cells[0].labels.get(axis))]
+    texts = [(axis == "panel" and titles.get(label)) or label_name(axis, label) for axis, label in single]
+    parts += [f"all rows: {', '.join(texts)}"] if texts else []
     among = {one.among for one in numbers if one.metric in metrics and any(one.of(cell.labels) for cell in cells)}
-    parts += [
-        f"*: one number for {' and '.join(labels)} in our copy; whose it is, is not known"
-        for labels in sorted(among - {()})
-    ]
+    shared = [" and ".join(labels) for labels in sorted(among - {()})]
+    parts += [f"*: one number for {labels} in our copy; whose it is, is not known" for labels in shared]
     return Table(columns, rows, "; ".join(parts))
 
 
@@ -139,8 +128,11 @@ def long_rows(
             "paper_sd": finite(known.sd if known else None),
             "source": ", ".join(sorted({run.source for run in cell.runs.values()})),
         }
-        notes = {"diverged": cell.diverged, "note": known.note if known else ""}
-        rows.append(row | {key: note for key, note in notes.items() if note})
+        rows.append(
+            row
+            | ({"diverged": cell.diverged} if cell.diverged else {})
+            | ({"note": known.note} if known and known.note else {})
+        )
     return rows
 
 

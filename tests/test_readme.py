@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from command import rollcall
 
-from rollcall.leaderboard.paper.counts import PAPERS
+from rollcall.leaderboard.paper.claims import PAPERS
 from rollcall.participation import MODELS, PROBABILITIES, VARIATIONS
 
 ROOT = Path(__file__).parent.parent

@@ -3,27 +3,13 @@
 `curves` draws an experiment, `save` writes a chart. Importing this package makes `rollcall` the theme of Altair.
 """
 
-from rollcall.leaderboard.figures.board import board_chart
-from rollcall.leaderboard.figures.numbers import orders_chart, printed_chart
-from rollcall.leaderboard.figures.overall import overall_chart
-from rollcall.leaderboard.figures.participation import autocorrelation, coupling, uplinks
-from rollcall.leaderboard.figures.results import curves, paper_curves, ranking_curves
-from rollcall.leaderboard.figures.search import best_so_far, sensitivity
-from rollcall.leaderboard.figures.theme import FORMATS, save
-
-__all__ = [
-    "FORMATS",
-    "autocorrelation",
-    "best_so_far",
-    "board_chart",
-    "coupling",
-    "curves",
-    "orders_chart",
-    "overall_chart",
-    "paper_curves",
-    "printed_chart",
-    "ranking_curves",
-    "save",
-    "sensitivity",
-    "uplinks",
-]
+from rollcall.leaderboard.figures.intervals import board_chart as board_chart
+from rollcall.leaderboard.figures.intervals import orders_chart as orders_chart
+from rollcall.leaderboard.figures.intervals import overall_chart as overall_chart
+from rollcall.leaderboard.figures.intervals import printed_chart as printed_chart
+from rollcall.leaderboard.figures.others import uplinks as uplinks
+from rollcall.leaderboard.figures.results import curves as curves
+from rollcall.leaderboard.figures.results import paper_curves as paper_curves
+from rollcall.leaderboard.figures.results import ranking_curves as ranking_curves
+from rollcall.leaderboard.figures.theme import FORMATS as FORMATS
+from rollcall.leaderboard.figures.theme import save as save

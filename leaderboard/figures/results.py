@@ -1,18 +1,16 @@
 """Figures of results: the curves of a paper's experiment, and of a ranking.
 
-A curve is the mean over seeds, with a band of one standard deviation. Rounds after which a seed was not evaluated are
-left out, so that a curve is a mean over the same seeds everywhere.
+A curve is the mean over seeds, with a band of one standard deviation, at the rounds after which all were evaluated.
 """
 
 import json
 import math
 import textwrap
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from itertools import product
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import altair as alt
 import numpy as np
@@ -24,9 +22,9 @@ from rollcall.benchmark.config.metric import COSTS, OVER, Metric
 from rollcall.leaderboard.cells import Cell, planned_rounds
 from rollcall.leaderboard.cells import cells as cells_of
 from rollcall.leaderboard.figures import theme
+from rollcall.leaderboard.figures.others import scatter
 from rollcall.leaderboard.names import DASHES, Style, label_name, label_names, label_text, labelled, style
-from rollcall.leaderboard.paper.experiment import PaperExperiment
-from rollcall.leaderboard.paper.reported import printed, printed_for
+from rollcall.leaderboard.paper.experiment import PaperExperiment, Printed, printed, printed_for
 from rollcall.leaderboard.ranking import METHOD, Ranking, axes, rank
 from rollcall.leaderboard.ranking import only as selected
 from rollcall.leaderboard.runs import finished
@@ -44,15 +42,11 @@ DECADES = 1e3
 
 @dataclass(frozen=True)
 class Subplot:
-    """One coordinate system.
+    """One coordinate system: its title, the metric on its y axis, the label of its x axis, and its lines.
 
-    Attributes:
-        title: the labels that its lines have in common.
-        metric: on the y axis.
-        x: the label of the x axis.
-        lines: by name, the metric (another one for another model, such as FedPBC's server) and the cells of each line;
-            several cells if the line runs over an axis of the grid.
-        ticks: the labels on the x axis in the order of the file, if they are no numbers.
+    `lines` has by name the metric (another one for another model, such as FedPBC's server) and the cells of a line;
+    several cells if the line runs over an axis of the grid. `ticks` are the labels of this axis if they are no numbers,
+    and `printed` the numbers that are stated: rows of line, x (the round; NaN for a final value), value and source.
     """
 
     title: str
@@ -60,6 +54,7 @@ class Subplot:
     x: str
     lines: dict[str, tuple[Metric, list[Cell]]]
     ticks: tuple[str, ...] = ()
+    printed: list[dict[str, Any]] = field(default_factory=list)
 
     @property
     def cells(self) -> list[Cell]:
@@ -97,15 +92,13 @@ def curves(
 def ranking_curves(ranking: Ranking, over: str = "") -> alt.ConcatChart:
     """The first metric of all rows: a subplot for each set of conditions. Arguments and errors as `paper_curves`."""
     metric = Metric(ranking.metrics[0].column, ranking.metrics[0].direction)
-    made = [
-        Subplot(
-            _conditions(ranking, group), metric, "round", {_row(ranking, group, one): (metric, [one]) for one in group}
-        )
-        for group in ranking.groups
-    ]
+    made = []
+    for group in ranking.groups:
+        lines = {_row(ranking, group, cell): (metric, [cell]) for cell in group}
+        made.append(Subplot(_conditions(ranking, group), metric, "round", lines))
     values = np.concatenate([_by_round([cell], metric).mean(axis=1) for cell in ranking.cells])
-    log: tuple[Literal["y"], ...] = ("y",) if len(values) and 0 < DECADES * values.min() < values.max() else ()
-    return _drawn(made, Report(log=log), over)
+    is_log = len(values) and 0 < DECADES * values.min() < values.max()
+    return _drawn(made, Report(log=("y",) if is_log else ()), over, "")
 
 
 def paper_curves(experiment: PaperExperiment, cells: Sequence[Cell], over: str = "") -> alt.ConcatChart:
@@ -129,40 +122,11 @@ def paper_curves(experiment: PaperExperiment, cells: Sequence[Cell], over: str =
     if over not in ("", "round") and own:
         raise SettingError(f"x: '{over}' is not allowed; this figure runs over {own}")
     if report.against:
-        return _scatter(experiment, cells)
+        return scatter(experiment, cells)
     if report.x in OVER:
         over = over or report.x
         experiment = experiment.model_copy(update={"report": report.model_copy(update={"x": "round"})})
-    return _drawn(subplots(experiment, cells), experiment.report, over, experiment)
-
-
-def _scatter(experiment: PaperExperiment, cells: Sequence[Cell]) -> alt.ConcatChart:
-    """The first metric against each of the report's `against`: the means of each cell, in the style of its method."""
-    report, metric = experiment.report, experiment.report.metrics[0]
-    methods = [cell.labels.get(METHOD, "") for cell in cells]
-    names = label_names(METHOD, methods)
-    rows: list[dict[str, Any]] = []
-    for (number, across), cell in product(enumerate(report.against), cells):
-        labels = [label_name(axis, label) for axis, label in cell.labels.items() if label and axis != METHOD]
-        x, y = (one.scale * cell.finals(one, report.last_rounds) for one in (across, metric))
-        point = {"plot": number, "line": names[cell.labels.get(METHOD, "")], "where": ", ".join(labels)}
-        rows.append(point | {"x": x.mean(), "value": y.mean(), "sd": y.std(), "seeds": len(y)})
-    data = pd.DataFrame(rows).dropna(subset=["x", "value"])
-    if data.empty:
-        raise SettingError(f"metric: {metric.name!r} was measured in no run of {experiment.name}")
-    looks = {names[one]: style(one, methods) for one in methods if names[one] in {*data["line"]}}
-    y = theme.axis(alt.Y, "value", metric.head)
-    views = [
-        alt.Chart(width=300, height=theme.HEIGHT + 60)
-        .transform_filter(f"datum.plot === {number}")
-        .mark_point()
-        .encode(theme.axis(alt.X, "x", across.head), y, theme.by_line("color", looks), theme.by_line("shape", looks))
-        for number, across in enumerate(report.against)
-    ]
-    what = f"{metric.head} against {', '.join(across.head for across in report.against)}"
-    text = f"{experiment.title}. {what}. Methods: {', '.join(looks)}."
-    chart = theme.grid(views, text, data=data, columns=2, caption="Points: the mean of a cell over its seeds.")
-    return chart.configure_legend(symbolSize=60)
+    return _drawn(subplots(experiment, cells), experiment.report, over, f"{experiment.title}. ")
 
 
 def subplots(experiment: PaperExperiment, cells: Sequence[Cell]) -> list[Subplot]:
@@ -175,7 +139,7 @@ def subplots(experiment: PaperExperiment, cells: Sequence[Cell]) -> list[Subplot
     Raises:
         SettingError: none of the metrics was measured.
     """
-    report = experiment.report
+    report, numbers = experiment.report, printed(experiment)
     metrics = list(report.drawn or report.metrics)
     if report.x == "round":  # the curve that reaches a value shows the first round that does
         metrics = list(dict.fromkeys(Metric(metric.column) for metric in metrics))
@@ -193,23 +157,40 @@ def subplots(experiment: PaperExperiment, cells: Sequence[Cell]) -> list[Subplot
         here = [metric for metric in metrics if any(cell.measured(metric) for cell in inside)]
         along_x = tuple(dict.fromkeys(label for cell in inside if (label := cell.labels.get(report.x))))
         ticks = () if all(map(is_number, along_x)) else along_x
-        plots: dict[Metric, dict[str, tuple[Metric, list[Cell]]]] = {}
+        plots: dict[Metric, Subplot] = {}
         for metric in here if report.drawn else here[:1]:
             first = next((one for one in plots if metric.column.startswith(f"{one.column}/")), metric)
             model = f" ({metric.column.removeprefix(f'{first.column}/')})" if metric != first else ""
-            for cell in inside:
-                if cell.measured(metric):
-                    method = next(iter(cell.runs.values())).settings.get(METHOD, "")
-                    name = (_text(experiment, cell.labels, along, method) or first.title) + model
-                    plots.setdefault(first, {}).setdefault(name, (metric, []))[1].append(cell)
-        title, x = _text(experiment, place, across), _x(experiment, inside)
-        made += [Subplot(title, metric, x, lines, ticks) for metric, lines in plots.items()]
+            new = Subplot(_text(experiment, place, across), first, _x(experiment, inside), {}, ticks)
+            plot = plots.setdefault(first, new)
+            for cell in (one for one in inside if one.measured(metric)):
+                method = next(iter(cell.runs.values())).settings.get(METHOD, "")
+                name = (_text(experiment, cell.labels, along, method) or first.title) + model
+                plot.lines.setdefault(name, (metric, []))[1].append(cell)
+                if report.x == "round":
+                    stated = _stated(experiment, numbers, metric, first, cell)
+                    plot.printed.extend(row | {"line": name, "value": first.scale * row["value"]} for row in stated)
+        made += plots.values()
     return made
 
 
-def _drawn(
-    made: Sequence[Subplot], report: Report, over: str, experiment: PaperExperiment | None = None
-) -> alt.ConcatChart:
+def _stated(
+    experiment: PaperExperiment, numbers: Sequence[Printed], metric: Metric, first: Metric, cell: Cell
+) -> Iterator[dict[str, Any]]:
+    """Numbers of a cell: a printed final value (x is NaN), and those that claims state for a round."""
+    known = printed_for(cell.labels, metric, numbers)
+    if known is not None and known.value is not None:
+        yield {"x": math.nan, "value": known.value, "source": "printed in the paper"}
+    for claim in experiment.judged:
+        compared = claim.minus or claim.over or claim.per or claim.along or claim.slope
+        is_own = (claim.metric or experiment.report.metrics[0]) == first and not compared
+        is_here = all(cell.labels.get(axis) in labels for axis, labels in (claim.where | claim.of).items())
+        if claim.at is not None and isinstance(claim.printed, float) and is_own and is_here:
+            source = "printed" if claim.tag == "paper" else claim.section.partition(",")[0]
+            yield {"x": claim.at, "value": claim.printed, "source": source}
+
+
+def _drawn(made: Sequence[Subplot], report: Report, over: str, title: str) -> alt.ConcatChart:
     """The figure of some subplots. Those of one row, one metric and one quantity on the x axis share their axes."""
     over = "" if over == "round" else over
     by_round = [bool(over) or one.x == "round" for one in made]
@@ -220,61 +201,55 @@ def _drawn(
     absent = {*data.loc[data["x"].isna(), "line"]}
     if absent and absent == {*data["line"]}:
         raise SettingError(f"x: '{over}' is not allowed; no run has {OVER[over]}. Must be one of {', '.join(OVER)}")
-    has_numbers = [experiment is not None and report.x == "round" and alone is None for alone in dots]
-    numbers = [_printed(experiment, one) if has else pd.DataFrame() for one, has in zip(made, has_numbers, strict=True)]
     looks = _looks([one for one, alone in zip(made, dots, strict=True) if alone is None])
     columns = 2 if len(made) in (2, 4) or len({one.metric for one in made}) == 2 else 3
     width, height = (420, 260) if len(made) == 1 else (theme.WIDTH, theme.HEIGHT)
     several = bool(data["seeds"].max() > 1)
-    keys = [(one.metric, one.x, one.ticks, alone is None) for one, alone in zip(made, dots, strict=True)]
+    keys = [(at // columns, one.metric, one.x, one.ticks, dots[at] is None) for at, one in enumerate(made)]
     views: list[Any] = []
     for number, (one, own) in enumerate(zip(made, tables, strict=True)):
-        beside = [
-            index for index, key in enumerate(keys) if (key, index // columns) == (keys[number], number // columns)
-        ]
-        title = COSTS[OVER[over]] if over else one.x
+        beside = [index for index, key in enumerate(keys) if key == keys[number]]
+        label = COSTS[OVER[over]] if over else one.x
         size: Any = height
         if dots[number] is not None:
             ends = theme.room(own[["low", "high"]].to_numpy().ravel())
             x, size = theme.axis(alt.X, "value", one.metric.head, ends, tickCount=5), alt.Step(16)
             view = alt.layer(*theme.intervals(x, theme.rows_axis(), color=alt.value(theme.BLUE)))
         elif own["value"].isin((0, one.metric.scale)).all():
-            x = theme.axis(alt.X, "x", title, (own["x"].min(), own["x"].max()))
+            x = theme.axis(alt.X, "x", label, (own["x"].min(), own["x"].max()))
             y = theme.rows_axis().scale(domain=[*own["line"].unique()])
             tick = alt.Chart().mark_tick(thickness=1.1 * width / own["x"].nunique(), bandSize=20, clip=True, opacity=1)
-            tick = tick.transform_filter("datum.value > 0").encode(x, y, theme.by_line("color", looks))
-            view = alt.layer(tick)
+            view = alt.layer(tick.transform_filter("datum.value > 0").encode(x, y, theme.by_line("color", looks)))
         else:
-            shared, stated = (pd.concat([tables[index] for index in beside]) for tables in (tables, numbers))
-            x = _x_axis(shared, title, report, by_round[number], one.ticks)
+            shared = pd.concat([tables[index] for index in beside])
+            stated = [row["value"] for index in beside for row in made[index].printed]
+            x = _x_axis(shared, label, report, by_round[number], one.ticks)
             y = _y_axis(shared, stated, one.metric, report)
-            if number != beside[0]:
-                y = y.title(None)
+            y = y if number == beside[0] else y.title(None)
             sizes = own.groupby("line").size()
             few = sizes.max() < FEW_POINTS or [str(name) for name in sizes.index[sizes < FEW_POINTS]]
-            layers = theme.lines(looks, x, y, bands=several, points=few)
-            view = alt.layer(*layers, *_marks(numbers[number], x, y, looks))
+            view = alt.layer(*theme.lines(looks, x, y, bands=several, points=few), *_marks(one, x, y, looks))
         view.transform = [alt.FilterTransform(f"datum.plot === {number}")]
         view.title = alt.Title(textwrap.wrap(one.title, 44) or "", subtitle=_stamp(one))
         view.width, view.height = width, size
         views.append(view)
     diverged = {name for one in made for name, (_, of) in one.lines.items() if any(cell.diverged for cell in of)}
-    sources = {row["source"]: math.isnan(row["x"]) for table in numbers for row in table.to_dict("records")}
     means, spreads = ("Lines", "Bands") if any(alone is None for alone in dots) else ("Dots", "Lines")
+    rows = [row for one, alone in zip(made, dots, strict=True) if alone is None for row in one.printed]
+    sources = {row["source"]: "Thin dashes" if math.isnan(row["x"]) else "Diamonds" for row in rows}
     caption = [
         f"{means}: mean over seeds. {spreads}: one standard deviation" if several else "One seed",
         ", of the logarithms." if several and "y" in report.log else ".",
-        *(f" {'Thin dashes' if is_rule else 'Diamonds'}: {source}." for source, is_rule in sources.items()),
+        *(f" {mark}: {source}." for source, mark in sources.items()),
         f" Without runs that diverged: {', '.join(sorted(diverged))}." if diverged else "",
         f" Without {OVER[over]}: {', '.join(sorted(absent))}." if absent else "",
         _whose_seconds(made) if over == "seconds" else "",
     ]
     parts = "; ".join(dict.fromkeys(one.title for one in made if one.title))
-    text = [f"{experiment.title}."] if experiment else []
-    text.append(f"{', '.join(dict.fromkeys(one.metric.head for one in made))} against {over or made[0].x}.")
-    text += [f"Plots: {parts}."] if parts else []
-    text.append(f"Lines: {'; '.join(dict.fromkeys(name for one in made for name in one.lines))}.")
-    return theme.grid(views, " ".join(text), data=data, columns=columns, caption="".join(caption))
+    text = f"{title}{', '.join(dict.fromkeys(one.metric.head for one in made))} against {over or made[0].x}."
+    text += f" Plots: {parts}." if parts else ""
+    text += f" Lines: {'; '.join(dict.fromkeys(name for one in made for name in one.lines))}."
+    return theme.grid(views, text, data=data, columns=columns, caption="".join(caption))
 
 
 def _whose_seconds(made: Sequence[Subplot]) -> str:
@@ -293,20 +268,21 @@ def _x_axis(data: pd.DataFrame, title: str, report: Report, from_zero: bool, tic
     return theme.axis(alt.X, "x", title, ends, log, **options | ({"format": "~s"} if ends[1] >= 1e5 else {}))
 
 
-def _y_axis(data: pd.DataFrame, numbers: pd.DataFrame, metric: Metric, report: Report) -> alt.Y:
-    log, values = "y" in report.log, pd.concat([data["value"], *([numbers["value"]] if len(numbers) else [])])
-    low, high = theme.room(pd.concat([values, data["low"], data["high"]]), log)
+def _y_axis(data: pd.DataFrame, stated: Sequence[float], metric: Metric, report: Report) -> alt.Y:
+    log = "y" in report.log
+    low, high = theme.room([*data["value"], *stated, *data["low"], *data["high"]], log)
     if log and report.x == "round":
         high = min(high, MOST_ABOVE_START * data.loc[data["x"] == data["x"].min(), "value"].max())
-    elif metric.percent and values.min() >= 0:
+    elif metric.percent and data["value"].min() >= 0:
         low, high = max(low, 0), min(high, 100)
     return theme.axis(alt.Y, "value", metric.head, (low, high), log)
 
 
-def _marks(numbers: pd.DataFrame, x: alt.X, y: alt.Y, looks: Mapping[str, Style]) -> list[alt.Chart]:
-    """The layers of numbers that a paper prints: rules, and diamonds at a round."""
-    if numbers.empty:
+def _marks(one: Subplot, x: alt.X, y: alt.Y, looks: Mapping[str, Style]) -> list[alt.Chart]:
+    """The layers of stated numbers, in the colours of their lines: rules at final values, diamonds at a round."""
+    if not one.printed:
         return []
+    numbers = pd.DataFrame(one.printed)[["line", "x", "value", "source"]]
     at_end = numbers["x"].isna()
     rules = alt.Chart(numbers[at_end]).mark_rule(strokeDash=[4, 3], clip=True)
     points = alt.Chart(numbers[~at_end]).mark_point(shape="diamond", size=90, stroke="black").encode(x=x)
@@ -372,46 +348,21 @@ def _spent(cells: Sequence[Cell], metric: Metric, over: str) -> pd.Series:
 
 def _row(ranking: Ranking, group: Sequence[Cell], cell: Cell) -> str:
     """The name of a row: its method, with the settings that tell it from other rows of the method in a group."""
-    labels = cell.labels
-    same = [other.labels for other in group if other.labels[METHOD] == labels[METHOD]]
-    differing = [key for key in ranking.settings if len({other.get(key, "") for other in same}) > 1 and labels.get(key)]
-    options = [f"{ranking.short(key)}={label_name(key, labels[key])}" for key in differing]
+    same = [other.labels for other in group if other.labels[METHOD] == cell.labels[METHOD]]
+    differing = [
+        key for key in ranking.settings if cell.labels.get(key) and len({one.get(key, "") for one in same}) > 1
+    ]
+    options = [f"{ranking.short(key)}={label_name(key, cell.labels[key])}" for key in differing]
     names = label_names(METHOD, {one.labels[METHOD] for one in ranking.cells})
-    return ", ".join([names[labels[METHOD]], *options])
+    return ", ".join([names[cell.labels[METHOD]], *options])
 
 
 def _conditions(ranking: Ranking, group: Sequence[Cell]) -> str:
     """The labels that tell a group of competing cells from the others."""
-    labels = [cell.labels for cell in group]
-    common = [key for key in ranking.settings if len({own.get(key) for own in labels}) == 1 and labels[0].get(key)]
+    first, keys = group[0].labels, ranking.settings
+    common = [key for key in keys if first.get(key) and len({cell.labels.get(key) for cell in group}) == 1]
     differing = [key for key in common if len({cell.labels.get(key) for cell in ranking.cells}) > 1]
-    return ", ".join(label_text(key, labels[0][key]) for key in differing)
-
-
-def _printed(experiment: PaperExperiment | None, subplot: Subplot) -> pd.DataFrame:
-    """Numbers of the paper or of its released code: final values (x is NaN), values at a round, rounds of a value."""
-    assert experiment is not None
-    numbers, claims, scale = printed(experiment), experiment.judged, subplot.metric.scale
-    first, last = experiment.report.metrics[0], max(cell.rounds_run for cell in subplot.cells)
-    made: list[tuple[str, float, float, str]] = []
-    for name, (metric, cells) in subplot.lines.items():
-        known = printed_for(cells[0].labels, metric, numbers)
-        if known is not None and known.value is not None:
-            made.append((name, math.nan, scale * known.value, "printed in the paper"))
-        for number in numbers if metric == subplot.metric else ():
-            of, at = number.metric, number.value
-            same = (of.column, of.over) == (metric.column, "round") and number.of(cells[0].labels)
-            if of.threshold is not None and at is not None and at <= last and same:
-                made.append((name, at, scale * of.threshold, "printed"))
-        for claim in claims:
-            compared = claim.minus or claim.over or claim.per or claim.along or claim.slope
-            same = (claim.metric or first) == subplot.metric and not compared
-            if claim.at is not None and isinstance(claim.printed, float) and same:
-                places = (claim.where | claim.of).items()
-                source = "printed" if claim.tag == "paper" else claim.section.partition(",")[0]
-                if any(all(cell.labels.get(axis) in labels for axis, labels in places) for cell in cells):
-                    made.append((name, claim.at, scale * claim.printed, source))
-    return pd.DataFrame(made, columns=["line", "x", "value", "source"])
+    return ", ".join(label_text(key, first[key]) for key in differing)
 
 
 def _band(curve: pd.DataFrame, logarithmic: bool) -> pd.DataFrame:
@@ -456,7 +407,7 @@ def _text(experiment: PaperExperiment, labels: dict[str, str], axes: Sequence[st
             words.append(labelled(method, label))
         else:
             words.append(label_text(axis, label, [*axes, experiment.report.x]))
-    return ", ".join(word for word in words if word)
+    return ", ".join(filter(None, words))
 
 
 def _x(experiment: PaperExperiment, cells: Sequence[Cell]) -> str:

@@ -9,14 +9,12 @@ import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 from hashlib import sha256
 from html import escape
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import altair as alt
 import numpy as np
 import pandas as pd
-from jaxtyping import Bool
 
 from rollcall.benchmark.config.errors import SettingError
 from rollcall.leaderboard.names import COLOURS, DASHES, SHAPES, Style
@@ -60,15 +58,9 @@ def axis(
     kind: type[Any], field: str, title: str | None = None, domain: Sequence[float] | None = None, log: bool = False,
     **options: Any,
 ) -> Any:  # fmt: skip
-    """An axis of numbers.
+    """An axis of numbers: `alt.X` or `alt.Y` of a field.
 
-    Args:
-        kind: `alt.X` or `alt.Y`.
-        field: that it shows.
-        title: beside it.
-        domain: its ends; by default those of the data, rounded.
-        log: whether its scale is logarithmic.
-        options: of `alt.Axis`.
+    The domain has its ends, by default those of the data, rounded; the options are those of `alt.Axis`.
     """
     scale = alt.Scale(zero=False) if domain is None else alt.Scale(zero=False, domain=[*domain], nice=False)
     if log:
@@ -96,20 +88,15 @@ def by_line(channel: str, looks: Mapping[str, Style]) -> Any:
 
 
 def lines(
-    looks: Mapping[str, Style], x: alt.X, y: alt.Y, data: Any = alt.Undefined, *, bands: bool = False,
-    step: bool = False, points: bool | list[str] = False,
+    looks: Mapping[str, Style], x: alt.X, y: alt.Y, *, bands: bool = False, step: bool = False,
+    points: bool | list[str] = False,
 ) -> list[alt.Chart]:  # fmt: skip
     """Layers of lines through `value` over `x`, in the style of their `line`.
 
-    Args:
-        looks: of all lines of the figure.
-        x, y: the axes.
-        data: rows with `line`, `x` and `value`; by default those of the figure.
-        bands: whether there are bands from `low` to `high`.
-        step: whether a value lasts until the next.
-        points: whether each row has a point; or the lines whose rows do.
+    With `bands` from `low` to `high`; with a `step` where a value lasts until the next; and with a point for each row
+    of all lines, or of those in `points`.
     """
-    base = alt.Chart(data).encode(x, y, by_line("color", looks))
+    base = alt.Chart().encode(x, y, by_line("color", looks))
     mark: dict[str, Any] = {"clip": True, "interpolate": "step-after" if step else "linear"}
     parts = [base.mark_area(opacity=0.15, **mark).encode(of("low", y), alt.Y2("high"))] if bands else []
     parts.append(base.mark_line(**mark).encode(by_line("strokeDash", looks)))
@@ -126,6 +113,7 @@ def intervals(x: alt.X, y: alt.Y, data: Any = alt.Undefined, **look: Any) -> lis
 
 
 def of(field: str, axis: Any) -> Any:
+    """The same axis with another field."""
     made = axis.copy()
     made.shorthand = f"{field}:Q"
     return made
@@ -172,12 +160,6 @@ def in_turn(names: Iterable[str], without: Iterable[str] = ()) -> dict[str, Styl
     return {name: looks[index % len(looks)] for index, name in enumerate(names)}
 
 
-def stretches(on: Bool[np.ndarray, "T"]) -> list[tuple[int, int]]:
-    """First round, and the round after the last, of each stretch of rounds that is on."""
-    edges = np.flatnonzero(np.diff(np.concatenate([[False], on, [False]]).astype(np.int8)))
-    return [(int(start), int(end)) for start, end in list(pairwise(edges))[::2]]
-
-
 def _spec(chart: alt.ConcatChart) -> tuple[str, str]:
     """The specification as JSON, and a comment by which an SVG file tells what it was drawn from."""
     spec = json.dumps(chart.to_dict(validate=False))
@@ -192,14 +174,14 @@ def save(chart: alt.ConcatChart, *paths: Path | str) -> None:
     Raises:
         SettingError: an ending is none of `FORMATS`.
     """
-    files = [Path(path) for path in paths]
-    for file in files:
-        if file.suffix.lower() not in FORMATS:
+    files = {Path(path): Path(path).suffix.lower() for path in paths}
+    for file, ending in files.items():
+        if ending not in FORMATS:
             raise SettingError(f"plot: {str(file)!r} is not allowed; must end in {', '.join(FORMATS)}")
     import vl_convert  # starts a JavaScript engine
 
     spec, key = _spec(chart)
-    drawings = [file for file in files if file.suffix.lower() == ".svg" and file.is_file()]
+    drawings = [file for file, ending in files.items() if ending == ".svg" and file.is_file()]
     if any(key in file.read_text("utf-8")[:1000] for file in drawings) and all(file.is_file() for file in files):
         return
     text = svg = vl_convert.vegalite_to_svg(spec)
@@ -209,11 +191,9 @@ def save(chart: alt.ConcatChart, *paths: Path | str) -> None:
     title, *rest = re.split(r"(?<!Fig)\. ", str(chart.description), maxsplit=1)
     about = f"{key}<title>{escape(title)}</title><desc>{escape(rest[0] if rest else title)}</desc>{DARK}"
     svg = svg.replace(">", f">{about}", 1).replace("<svg ", '<svg role="img" ', 1)
-    for file in files:
+    for file, ending in files.items():
         file.parent.mkdir(parents=True, exist_ok=True)
-        if file.suffix.lower() == ".svg":
+        if ending == ".svg":
             file.write_text(svg, encoding="utf-8")
-        elif file.suffix.lower() == ".pdf":
-            file.write_bytes(vl_convert.svg_to_pdf(text))
         else:
-            file.write_bytes(vl_convert.svg_to_png(text, scale=2))
+            file.write_bytes(vl_convert.svg_to_pdf(text) if ending == ".pdf" else vl_convert.svg_to_png(text, scale=2))

@@ -1,6 +1,7 @@
 """Whether the claims of a paper hold in the results."""
 
 import math
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal, get_args
@@ -10,37 +11,45 @@ import pandas as pd
 
 from rollcall.benchmark.config.metric import Metric
 from rollcall.leaderboard.cells import Cell, after_equal_rounds
+from rollcall.leaderboard.paper import quantities
 from rollcall.leaderboard.paper.experiment import Claim, PaperExperiment, Size
-from rollcall.leaderboard.paper.quantities import (
-    FEWEST,
-    Best,
-    Crossing,
-    Estimate,
-    Later,
-    Quantity,
-    estimate,
-    geometric,
-    power,
-)
+from rollcall.leaderboard.paper.quantities import FEWEST, Best, Crossing, Estimate, Later, Quantity
 
 Verdict = Literal[
-    "holds",
-    "contradicted",
-    "erratum",
-    "not testable",
-    "no difference that matters",
-    "undecided",
-    "too short",
-    "not run",
-    "data missing",
-]
+    "holds", "contradicted", "erratum", "not testable", "no difference that matters", "undecided", "too short",
+    "not run", "data missing",
+]  # fmt: skip
 """A verdict of the results on a statement. See `weakest` for the verdict over several."""
 
 VERDICTS: tuple[Verdict, ...] = get_args(Verdict)
 """In the order in which tables list them."""
 
+UNDECIDED: tuple[Verdict, ...] = ("undecided", "no difference that matters")
+
+DECIDED: tuple[Verdict, ...] = ("holds", "contradicted", "no difference that matters")
+
+SETTLED: tuple[Verdict, ...] = (*DECIDED, "erratum", "not testable")
+
+OPEN: tuple[Verdict, ...] = ("too short", "not run", "data missing")
+"""Verdicts on places for which runs are missing."""
+
+ORDER: tuple[Verdict, ...] = (
+    "erratum", "not testable", "contradicted", "not run", "too short", "undecided", "no difference that matters",
+    "holds",
+)  # fmt: skip
+"""Of several verdicts the first one in this order counts."""
+
 SizeVerdict = Literal["agrees", "differs", "not judged"]
 """Whether a printed number is within the interval of the measured one."""
+
+
+def weakest(verdicts: Iterable[Verdict]) -> Verdict:
+    """The verdict over several: of a claim over its places, of a statement over its claims.
+
+    The first of them in `ORDER`; `data missing` only if nothing else is known, `not run` if there is none.
+    """
+    among = set(verdicts)
+    return next((verdict for verdict in ORDER if verdict in among), "data missing" if among else "not run")
 
 
 @dataclass(frozen=True)
@@ -75,12 +84,9 @@ class PlaceResult:
 
 @dataclass(frozen=True)
 class ClaimResult:
-    """The result of a claim over its places.
+    """The result of a claim about a metric over its places, each a cell or a pair of cells.
 
     Attributes:
-        claim: of the paper.
-        metric: that it is about.
-        places: one result for each cell or pair of cells.
         level: of the intervals that decide it.
         unmeasured: the metrics of the claim that no run of its cells measured, although there are runs.
         readings: the result under each of its readings, by name.
@@ -134,11 +140,10 @@ class ClaimResult:
         Of k places one is more likely to be contradicted by chance. So for this their intervals have a higher level,
         1 - (1 - level) / k instead of `level` (Bonferroni).
         """
-        verdicts = [place.verdict for place in places]
         contradicted = [place.quantity for place in places if place.verdict == "contradicted"]
         if any(quantity and within(self.claim, quantity, self.strict) == "contradicted" for quantity in contradicted):
             return "contradicted"
-        return weakest("undecided" if verdict == "contradicted" else verdict for verdict in verdicts)
+        return weakest("undecided" if place.verdict == "contradicted" else place.verdict for place in places)
 
     @property
     def strict(self) -> float:
@@ -147,46 +152,14 @@ class ClaimResult:
         return 1 - (1 - self.level) / max(1, decided)
 
 
-UNDECIDED: tuple[Verdict, ...] = ("undecided", "no difference that matters")
-
-DECIDED: tuple[Verdict, ...] = ("holds", "contradicted", "no difference that matters")
-
-OPEN: tuple[Verdict, ...] = ("too short", "not run", "data missing")
-"""Verdicts on places for which runs are missing."""
-
-ORDER: tuple[Verdict, ...] = (
-    "erratum",
-    "not testable",
-    "contradicted",
-    "not run",
-    "too short",
-    "undecided",
-    "no difference that matters",
-    "holds",
-)
-"""Of several verdicts the first one in this order counts."""
-
-
-def weakest(verdicts: Iterable[Verdict]) -> Verdict:
-    """The verdict over several: of a claim over its places, of a statement over its claims.
-
-    The first of them in `ORDER`; `data missing` only if nothing else is known, `not run` if there is none.
-    """
-    among = set(verdicts)
-    return next((verdict for verdict in ORDER if verdict in among), "data missing" if among else "not run")
-
-
 Results = tuple[PaperExperiment, Sequence[Cell]]
 """An experiment, or one with the changes of a variant, and its cells."""
 
 
 def check_claim(
-    claim: Claim,
-    experiment: PaperExperiment,
-    cells: Sequence[Cell],
-    variant: Callable[[str], Results] | None = None,
+    claim: Claim, experiment: PaperExperiment, cells: Sequence[Cell], variant: Callable[[str], Results] | None = None,
     identified: ClaimResult | None = None,
-) -> ClaimResult:
+) -> ClaimResult:  # fmt: skip
     """Decide a claim of an experiment, or of its variant, by its cells, under each of its readings if it has some.
 
     Args:
@@ -211,22 +184,22 @@ def check_claim(
     return ClaimResult(claim, first.metric, tuple(places), first.level, unmeasured, readings, misses)
 
 
+Pair = tuple[Cell, Cell | None]
+
+
 def _decide(claim: Claim, experiment: PaperExperiment, cells: Sequence[Cell]) -> ClaimResult:
     metric = claim.metric or experiment.report.metrics[0]
-    metrics = [metric, *([claim.against] if claim.against else []), *([claim.per] if claim.per else [])]
     pairs = list(pairs_of(claim, metric, cells))
     level = 1 - 0.05 / max(experiment.decides.looks, claim.size.looks if claim.size else 1)
     places = [_place(claim, metric, experiment, group, level) for group in _groups(claim, pairs)]
     ran = [cell for pair in pairs for cell in pair if cell is not None and len(cell.runs) > cell.diverged]
-    unmeasured = tuple(one for one in metrics if ran and not any(cell.measured(one) for cell in ran))
+    named = [one for one in (metric, claim.against, claim.per) if one]
+    unmeasured = tuple(one for one in named if ran and not any(cell.measured(one) for cell in ran))
     first = places[0].labels if places else {}
     shared = {axis for axis in first if len({place.labels.get(axis) for place in places}) == 1}
     told = [{axis: label for axis, label in place.labels.items() if axis not in shared} for place in places]
     places = [replace(place, labels=labels) for place, labels in zip(places, told, strict=True)]
     return ClaimResult(claim, metric, tuple(places), level, unmeasured)
-
-
-Pair = tuple[Cell, Cell | None]
 
 
 def _groups(claim: Claim, pairs: Sequence[Pair]) -> list[list[Pair]]:
@@ -236,9 +209,10 @@ def _groups(claim: Claim, pairs: Sequence[Pair]) -> list[list[Pair]]:
     joined = claim.either or claim.slope
     for cell, other in pairs:
         labels = {axis: label for axis, label in cell.labels.items() if axis != joined}
-        for axis, label in (other.labels if other else {}).items():
-            if axis != joined or axis in named:
-                labels[f"{axis} against"] = label
+        beside = (
+            [(axis, label) for axis, label in other.labels.items() if axis != joined or axis in named] if other else []
+        )
+        labels |= {f"{axis} against": label for axis, label in beside}
         groups.setdefault(tuple(labels.items()), []).append((cell, other))
     return list(groups.values())
 
@@ -247,22 +221,15 @@ def _place(
     claim: Claim, metric: Metric, experiment: PaperExperiment, group: Sequence[Pair], level: float
 ) -> PlaceResult:
     cells = [cell for pair in group for cell in pair if cell is not None]
-    quantity: Quantity | None
-    if claim.slope is not None:
-        quantity = _slope(claim, metric, experiment, group)
-    else:
-        found = [_quantity(claim, metric, experiment, *pair) for pair in group]
-        quantities = tuple(quantity for quantity in found if quantity is not None)
-        quantity = quantities[0] if quantities else None
-        if claim.either is not None:
-            quantity = Best(quantities, -1 if claim.least is None else 1) if len(quantities) == len(group) else None
-    labels = _pair_labels(*group[0], claim.either or claim.slope)
+    quantity = _of_group(claim, metric, experiment, group)
     diverged = sum(cell.diverged for cell in cells)
-    seeds, rounds = min(len(cell.runs) for cell in cells), min(cell.rounds_run for cell in cells)
-    planned = claim.last_round or min(cell.rounds for cell in cells)
+    rounds, planned = min(cell.rounds_run for cell in cells), claim.last_round or min(cell.rounds for cell in cells)
     rounds = planned if all(cell.is_analysis and cell.runs for cell in cells) else rounds
     size: SizeVerdict = "not judged"
-    printed, short = _printed(claim, cells), ""
+    printed, short = claim.printed, ""
+    if isinstance(printed, dict):
+        labels = {label for cell in cells for label in cell.labels.values()}
+        printed = next((number for label, number in printed.items() if label in labels), None)
     if not all(cell.runs for cell in cells):
         missing = any(_matches(cell, part) for cell in cells for part in experiment.data_missing)
         verdict: Verdict = "data missing" if missing else "not run"
@@ -280,8 +247,9 @@ def _place(
             low, high = quantity.interval(level)
             size = "agrees" if low <= printed <= high else "differs"
     searched = any(cell.searched or other.searched for cell, other in group if other is not None)
+    where, seeds = _pair_labels(*group[0], claim.either or claim.slope), min(len(cell.runs) for cell in cells)
     reached = (rounds, planned)
-    return PlaceResult(labels, quantity, verdict, size, printed, diverged, seeds, reached, short, searched=searched)
+    return PlaceResult(where, quantity, verdict, size, printed, diverged, seeds, reached, short, searched=searched)
 
 
 def _is_measured(claim: Claim, metric: Metric, cell: Cell) -> bool:
@@ -300,13 +268,6 @@ def _too_short(claim: Claim, experiment: PaperExperiment, cell: Cell) -> str:
     return f"{len(cell.runs)} of {seeds} seeds" if len(cell.runs) < seeds else ""
 
 
-def _printed(claim: Claim, cells: Sequence[Cell]) -> float | None:
-    if not isinstance(claim.printed, dict):
-        return claim.printed
-    labels = {label for cell in cells for label in cell.labels.values()}
-    return next((number for label, number in claim.printed.items() if label in labels), None)
-
-
 def pairs_of(claim: Claim, metric: Metric, cells: Sequence[Cell]) -> Iterator[Pair]:
     """The cells that the claim is about, each with the cell that it is compared with.
 
@@ -318,21 +279,19 @@ def pairs_of(claim: Claim, metric: Metric, cells: Sequence[Cell]) -> Iterator[Pa
         subjects = [cell for cell in subjects if claim.slope in cell.labels]
     paired = after_equal_rounds if metric.threshold is None else lambda cell, other: (cell, other)
     baseline = claim.minus if claim.minus is not None else claim.over
-    if baseline is not None:
-        for cell in subjects:
+    if baseline is None and claim.along is None:
+        yield from ((cell, None) for cell in subjects)
+    for index, cell in enumerate(subjects):
+        if baseline is not None:
             for other in cells:
                 same = other is cell and claim.against is None
                 if not same and _matches(other, baseline) and _alike(cell, other, baseline):
                     yield paired(cell, other)
-    elif claim.along is not None:
-        for index, cell in enumerate(subjects):  # with the next one on the axis
+        elif claim.along is not None:  # with the next one on the axis
             later = (one for one in subjects[index + 1 :] if _alike(cell, one, (claim.along,)))
             following = next((one for one in later if one.labels.get(claim.along) != cell.labels[claim.along]), None)
             if following is not None:
                 yield paired(following, cell)
-    else:
-        for cell in subjects:
-            yield cell, None
 
 
 def _matches(cell: Cell, labels: Mapping[str, tuple[str, ...]]) -> bool:
@@ -341,11 +300,25 @@ def _matches(cell: Cell, labels: Mapping[str, tuple[str, ...]]) -> bool:
 
 def _alike(cell: Cell, other: Cell, except_axes: Collection[str]) -> bool:
     """Whether two cells agree on the axes that both have, apart from some."""
-    return all(
-        other.labels[axis] == label
-        for axis, label in cell.labels.items()
-        if axis in other.labels and axis not in except_axes
-    )
+    both = (cell.labels.keys() & other.labels.keys()) - {*except_axes}
+    return all(cell.labels[axis] == other.labels[axis] for axis in both)
+
+
+def _of_group(claim: Claim, metric: Metric, experiment: PaperExperiment, group: Sequence[Pair]) -> Quantity | None:
+    """The claim's quantity over the pairs of a place; None if it is not known."""
+    cells = [cell for pair in group for cell in pair if cell is not None]
+    if claim.slope is not None:
+        if len(group) < 2 or any(cell.diverged for cell in cells):
+            return None
+        columns = [values_of(claim, metric, experiment, *pair) for pair in group]
+        values = pd.concat(columns, axis=1, join="inner").to_numpy()
+        x = [float(cell.labels[claim.slope]) for cell, _ in group]
+        return quantities.power(x, values, all(cell.exact for cell in cells)) if len(values) else None
+    found = [_quantity(claim, metric, experiment, *pair) for pair in group]
+    known = tuple(quantity for quantity in found if quantity is not None)
+    if claim.either is not None:
+        return Best(known, -1 if claim.least is None else 1) if len(known) == len(group) else None
+    return known[0] if known else None
 
 
 def _quantity(
@@ -356,12 +329,10 @@ def _quantity(
         return None
     if metric.threshold is not None:
         return round_reached(metric, cell, other)
-    values = values_of(claim, metric, experiment, cell, other)
-    if not len(values):
-        return None
+    values = values_of(claim, metric, experiment, cell, other).to_numpy()
     exact = cell.exact and (other is None or other.exact)
     logarithmic = claim.over is not None or (other is None and "y" in experiment.report.log)
-    return geometric(values.to_numpy(), exact) if logarithmic else estimate(values.to_numpy(), exact)
+    return (quantities.geometric if logarithmic else quantities.estimate)(values, exact) if len(values) else None
 
 
 def values_of(claim: Claim, metric: Metric, experiment: PaperExperiment, cell: Cell, other: Cell | None) -> pd.Series:
@@ -381,17 +352,6 @@ def values_of(claim: Claim, metric: Metric, experiment: PaperExperiment, cell: C
     if other.exact and len(baseline):  # it depends on no seed, so it is compared with every seed
         baseline = pd.Series(baseline.iloc[0], index=values.index)
     return (values / baseline if claim.over is not None else values - baseline).dropna()
-
-
-def _slope(claim: Claim, metric: Metric, experiment: PaperExperiment, group: Sequence[Pair]) -> Estimate | None:
-    """The exponent of the power of the claim's axis that the values of several cells follow; None if one is missing."""
-    cells = [cell for pair in group for cell in pair if cell is not None]
-    if len(group) < 2 or any(cell.diverged for cell in cells):
-        return None
-    x = [float(cell.labels[claim.slope or ""]) for cell, _ in group]
-    columns = [values_of(claim, metric, experiment, *pair) for pair in group]
-    values = pd.concat(columns, axis=1, join="inner")
-    return power(x, values.to_numpy(), all(cell.exact for cell in cells)) if len(values) else None
 
 
 def round_reached(metric: Metric, cell: Cell, other: Cell | None) -> Crossing | Later | None:
@@ -418,14 +378,9 @@ def _crossing(metric: Metric, cell: Cell) -> Crossing:
 
 
 def within(claim: Claim, quantity: Quantity, level: float, margin: float = 0.0) -> Verdict:
-    """Whether the interval of a quantity is within the claim's bounds, outside them, or both.
+    """Whether the interval of a quantity, of this level, is within the claim's bounds, outside them, or both.
 
-    Args:
-        claim: with the bounds.
-        quantity: at a place.
-        level: of the interval.
-        margin: an interval within this distance of the bound does not matter. A claim of two bounds has
-            its margin in them.
+    An interval within the margin of the bound does not matter. A claim of two bounds has its margin in them.
     """
     low, high = quantity.interval(level)
     least = -math.inf if claim.least is None else claim.least
@@ -443,11 +398,92 @@ def within(claim: Claim, quantity: Quantity, level: float, margin: float = 0.0) 
 def _pair_labels(cell: Cell, other: Cell | None, joined: str | None) -> dict[str, str]:
     """The labels of a pair: `a against b` where the two differ, `best against b` on the joined axis."""
     labels = {axis: label for axis, label in cell.labels.items() if label and axis != joined}
-    if other is None:
-        return labels
     against = {
         axis: f"{labels.get(axis, 'best')} against {label}"
-        for axis, label in other.labels.items()
+        for axis, label in (other.labels if other else {}).items()
         if label and (cell.labels.get(axis) or label) != label
     }
     return labels | against
+
+
+PAPERS = {"PBC": "FedPBC", "SUN": "Debiased FedAvg", "FOC": "FOCUS", "CAF": "CA-Fed", "HAR": "Spatial correlation"}
+"""The papers by the first part of their statements' ids."""
+
+FOLDERS = {"fedpbc": "PBC", "sun": "SUN", "focus": "FOC", "ca_fed": "CAF", "harrak": "HAR"}
+"""The first parts by the papers' folders of experiments."""
+
+Kind = Literal["of the papers", "of the papers, by the released code", "about released code", "own checks"]
+"""Who states a claim, and with what it was run."""
+
+RELEASED = "as_released"
+"""Variants with this beginning run what the authors' released code does."""
+
+
+@dataclass(frozen=True)
+class Told:
+    """A result, its experiment, the variant that the claim is of (or an empty text), and its number there, from 1."""
+
+    experiment: PaperExperiment
+    variant: str
+    number: int
+    result: ClaimResult
+
+    @property
+    def kind(self) -> Kind:
+        """What is judged again under released code counts apart, so that a sentence counts once."""
+        tag = self.result.claim.tag
+        if tag == "ours":
+            return "own checks"
+        if tag == "released code":
+            return "about released code"
+        return "of the papers, by the released code" if self.variant.startswith(RELEASED) else "of the papers"
+
+    @property
+    def paper(self) -> str:
+        """The paper, by the statement or else the folder of the experiment; empty if it is none of the five."""
+        prefix = FOLDERS.get(self.experiment.name.partition("/")[0], "")
+        return PAPERS.get((self.result.claim.statement or prefix)[:3], "")
+
+
+def of_papers(told: Iterable[Told]) -> list[Told]:
+    """The claims of the papers: what pages count, and lists of a count open."""
+    return [one for one in told if one.kind == "of the papers"]
+
+
+def is_trained(experiment: PaperExperiment, claim: Claim) -> bool:
+    """Whether a claim is about a figure or table of the paper for which methods are trained; else it is theory."""
+    if not any(word in claim.section for word in ("Fig", "Table")):
+        return False
+    chosen = claim.where.get("panel") or claim.of.get("panel") or tuple(experiment.panels)
+    return any(experiment.panels[name].analysis is None for name in chosen)
+
+
+def tally(verdicts: Iterable[Verdict]) -> list[int | str]:
+    """The number of each verdict, in the order of `VERDICTS`; empty instead of 0."""
+    counts = Counter(verdicts)
+    return [counts[verdict] or "" for verdict in VERDICTS]
+
+
+def claim_counts(told: Sequence[Told]) -> list[list[int | str]]:
+    """Rows of claims by verdict: of each paper, of all, apart for trained figures and theory, and of other kinds."""
+    own = of_papers(told)
+    by_training = [(is_trained(one.experiment, one.result.claim), one) for one in own]
+    rows = {paper: [one for one in own if one.paper == paper] for paper in PAPERS.values()}
+    rows["all of the papers"] = own
+    rows["- figures and tables with training"] = [one for trained, one in by_training if trained]
+    rows["- theory"] = [one for trained, one in by_training if not trained]
+    rows |= {kind: [one for one in told if one.kind == kind] for kind in get_args(Kind)[1:]}
+    return [[title, *tally(one.result.verdict for one in listed)] for title, listed in rows.items()]
+
+
+def decided(told: Iterable[Told]) -> tuple[int, int, int]:
+    """How many claims of the papers are decided, how many of these were reworded after a result, or are by an interval.
+
+    A claim that an interval over seeds decides has a false verdict with a probability of at most 5 %; an exact one has
+    none by chance.
+    """
+    results = [one.result for one in of_papers(told) if one.result.verdict in DECIDED]
+    quantities = [[place.quantity for place in result.places if place.quantity] for result in results]
+    spans = [[quantity.interval() for quantity in of] for of in quantities]
+    by_interval = sum(any(low < high for low, high in of) for of in spans)
+    return len(results), sum(bool(result.claim.since) for result in results), by_interval

@@ -4,7 +4,11 @@ What runs is in `<table>.yaml`, which `rollcall.benchmark.config.experiment` rea
 beside it, which only this module reads. An experiment of the user's own may have both.
 """
 
-from collections.abc import Mapping, Sequence
+import csv
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import product
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
@@ -32,30 +36,16 @@ class Size(Settings):
 
     rounds: PositiveInt | None = Field(None, description="least number of rounds; by default the planned ones")
     seeds: PositiveInt | None = Field(None, description="least number of seeds; by default the planned ones")
-    looks: PositiveInt = Field(
-        1,
-        description="how often the verdicts were looked at while seeds were added; intervals have the level "
-        "1 - 0.05 / looks",
-    )
+    looks: PositiveInt = Field(1, description="looks at the verdicts while seeds were added: level 1 - 0.05 / looks")
 
 
 class Cause(Settings):
     """Why a claim does not hold: what was shown, with the command that shows it, and what is supposed."""
 
-    kind: Literal["the statement as printed", "the paper's code", "an unpublished setting", "unknown"] = Field(
-        description="what the cause is"
-    )
+    kind: Literal["the statement as printed", "the paper's code", "an unpublished setting", "unknown"]
     shown: str = Field("", description="what was shown, in words")
     command: str = Field("", description="the command that shows it")
     supposed: str = Field("", description="what is supposed, but not shown")
-
-    @model_validator(mode="after")
-    def _has_evidence(self) -> "Cause":
-        if bool(self.shown) != bool(self.command):
-            raise SettingError("command: must be given with shown, and only with it")
-        if not (self.shown or self.supposed):
-            raise SettingError("supposed: is missing; a cause must have shown, supposed or both")
-        return self
 
 
 class Reading(Settings):
@@ -64,14 +54,8 @@ class Reading(Settings):
     says: str = Field(description="what is read, in words")
     variant: str = Field("", description="the variant that has its cells; by default the experiment itself")
     where: Labels = Field({}, description="its cells, besides the `where` of the claim")
-    fitted: bool = Field(
-        False, description="it was chosen so that a printed number is met; it is shown, and decides nothing"
-    )
-    rates: bool = Field(
-        False,
-        description="not a reading, but other rates that the search cannot tell from the best ones; a claim that is "
-        "contradicted at one of the two only is undecided",
-    )
+    fitted: bool = Field(False, description="chosen so that a printed number is met; it decides nothing")
+    rates: bool = Field(False, description="no reading, but other rates that the search cannot tell from the best")
 
 
 Over = Literal["final", "time-average", "maximum"]
@@ -102,48 +86,27 @@ class Claim(Settings):
     minus: Labels | None = Field(None, description="cells whose value is subtracted")
     over: Labels | None = Field(None, description="cells whose value is divided by")
     along: str | None = Field(None, description="axis whose neighbours are compared, in the order of the file")
-    slope: str | None = Field(
-        None, description="axis of numbers over which the value is a power; the quantity is the exponent"
-    )
-    either: str | None = Field(
-        None, description="axis of `of` on which one label is enough; the intervals are corrected for the choice"
-    )
+    slope: str | None = Field(None, description="axis over which the value is a power; the quantity is the exponent")
+    either: str | None = Field(None, description="axis of `of` on which one label is enough; intervals allow for it")
     metric: MetricName | None = Field(None, description="by default the report's first")
-    against: MetricName | None = Field(
-        None, description="metric of the cells in `minus` or `over`; by default the same"
-    )
+    against: MetricName | None = Field(None, description="metric of `minus` or `over`; by default the same")
     at: PositiveInt | None = Field(None, description="the round to look at; by default the report's last rounds")
-    quantity: Over = Field(
-        "final", description="`time-average` or `maximum`, over all evaluations, instead of the final value"
-    )
-    per: MetricName | None = Field(
-        None, description="`at` is a value of this metric instead of a round, such as `cost/floats_up`"
-    )
-    share: bool = Field(
-        False, description="the value at `at` is divided by the run's own final value: how far it has converged"
-    )
+    quantity: Over = Field("final", description="the final value, or one over all evaluations")
+    per: MetricName | None = Field(None, description="`at` is a value of this metric, such as `cost/floats_up`")
+    share: bool = Field(False, description="the value at `at` is divided by the run's own final value")
     least: float | None = Field(None, description="lower bound of the quantity")
     most: float | None = Field(None, description="upper bound of the quantity")
-    printed: float | dict[str, float] | None = Field(
-        None, description="the quantity as the paper prints it, or one number for each label of an axis"
-    )
+    printed: float | dict[str, float] | None = Field(None, description="as the paper prints it; or by label of an axis")
     margin: float | None = Field(
-        None,
-        gt=0,
-        description="a quantity within this distance of the bound is no difference that matters; by default a quarter "
-        "of a printed difference",
+        None, gt=0, description="distance from the bound that does not matter; by default a quarter of `printed`"
     )
     size: Size | None = Field(None, description="size of runs that decides it; by default that of the experiment")
     readings: dict[str, Reading] = Field({}, description="ways to read what the paper does not print, by name")
     identifies: bool = Field(
-        False, description="its printed number identifies the paper's data: a reading that misses it has other data"
+        False, description="a reading that misses its printed number has other data than the paper"
     )
-    data: str = Field(
-        "", description="the experiment whose claim with `identifies` tells whether the data are the paper's"
-    )
-    erratum: str = Field(
-        "", description="the formula is false as printed; what remains true. If contradicted, the verdict is erratum"
-    )
+    data: str = Field("", description="the experiment whose claim with `identifies` tells whether these are its data")
+    erratum: str = Field("", description="the formula is false as printed: what remains true; the verdict is erratum")
     since: str = Field("", description="date on which it was reworded after a result had been seen")
     before: str = Field("", description="its wording before that date")
     cause: Cause | None = Field(None, description="why it does not hold, if that is known")
@@ -165,14 +128,10 @@ class Claim(Settings):
             raise SettingError("least: is missing; a claim must have least, most or both")
         if sum(option is not None for option in (self.minus, self.over, self.along)) > 1:
             raise SettingError("minus: is not allowed beside over or along; must be one of the three")
-        if self.at is None and (self.per is not None or self.share):
-            raise SettingError(f"at: is missing; must be given beside {'share' if self.share else 'per'}")
         if self.tag != "ours" and not self.section:
             raise SettingError(f"section: is missing; a claim of the {self.tag} must say where it is stated")
         if self.tag == "paper" and self.statement is None:
             raise SettingError("statement: is missing; a claim of the paper must have the id of its sentence")
-        if bool(self.since) != bool(self.before):
-            raise SettingError("before: must be given with since, and only with it")
         return self
 
 
@@ -200,19 +159,13 @@ class PaperExperiment(Experiment):
     variants: Mapping[FileName, PaperVariant] = Field({}, description="of each variant that has claims, `claims`")
     reported: tuple[Reported, ...] = Field((), description="numbers that the paper prints")
     decides: Size = Field(Size(), description="size of runs that decides a claim; by default the planned one")
-    data_missing: tuple[Labels, ...] = Field(
-        (), description="parts of the grid whose data set the maintainers do not have; claims about them say so"
-    )
+    data_missing: tuple[Labels, ...] = Field((), description="parts of the grid whose data set the maintainers lack")
     claims: tuple[Claim, ...] = Field((), description="claims of the paper that are checked")
     findings: tuple[str, ...] = Field((), description="what the results show besides the claims, with the evidence")
 
     @classmethod
     def _content(cls, path: Path) -> Any:
-        """The content of its file and of the file of claims beside it.
-
-        Raises:
-            SettingError: the file of claims has another key.
-        """
+        """The content of its file and of the file of claims beside it."""
         content, beside = load_yaml(path), path.with_suffix(".claims.yaml")
         if not isinstance(content, dict) or not beside.is_file():
             return content
@@ -237,16 +190,15 @@ class PaperExperiment(Experiment):
                 at = f"{path}claims.{number}"
                 for key in ("where", "of", "minus", "over"):
                     check_labels(f"{at}.{key}", getattr(claim, key) or {}, shown)
+                chosen: list[tuple[str, str | None, Iterable[str]]] = [
+                    ("either", claim.either, claim.of), ("along", claim.along, shown), ("slope", claim.slope, numeric),
+                ]  # fmt: skip
                 for name, reading in claim.readings.items():
                     check_labels(f"{at}.readings.{name}.where", reading.where, shown)
-                    if reading.variant:
-                        check_one_of(f"{at}.readings.{name}.variant", reading.variant, {} if path else self.variants)
-                if claim.either is not None:
-                    check_one_of(f"{at}.either", claim.either, claim.of)
-                if claim.along is not None:
-                    check_one_of("claims: along", claim.along, shown)
-                if claim.slope is not None:
-                    check_one_of("claims: slope", claim.slope, numeric)
+                    chosen.append((f"readings.{name}.variant", reading.variant or None, self.variants))
+                for key, text, allowed in chosen:
+                    if text is not None:
+                        check_one_of(f"{at}.{key}", text, allowed)
         for number, labels in enumerate(self.data_missing):
             check_labels(f"data_missing.{number}", labels, shown)
         return self
@@ -259,8 +211,64 @@ class PaperExperiment(Experiment):
     def named_metrics(self) -> dict[str, Sequence[Metric]]:
         """The metrics of the report and of all claims, also those of variants, by the setting that names them."""
         claims = [*self.claims, *(claim for variant in self.variants.values() for claim in variant.claims)]
-        return super().named_metrics() | {
-            "claims: metric": [claim.metric for claim in claims if claim.metric],
-            "claims: against": [claim.against for claim in claims if claim.against],
-            "claims: per": [claim.per for claim in claims if claim.per],
-        }
+        of_claims = {name: [getattr(claim, name) for claim in claims] for name in ("metric", "against", "per")}
+        return super().named_metrics() | {f"claims: {name}": [*filter(None, of)] for name, of in of_claims.items()}
+
+
+FOLDER = Path(__file__).parents[1] / "reported"
+
+
+@dataclass(frozen=True)
+class Printed:
+    """A number in a paper's table, in our units. It belongs to the cells that have its labels, by axis.
+
+    `sd` is the standard deviation over seeds, if it is printed. Where our copy of the paper prints one number for
+    several methods, `value` is None, `shared` the number as it is printed, and `among` the labels.
+    """
+
+    labels: dict[str, str]
+    metric: Metric
+    value: float | None
+    sd: float | None
+    shared: str = ""
+    among: tuple[str, ...] = ()
+
+    def of(self, labels: Mapping[str, str]) -> bool:
+        return all(labels.get(axis) == label for axis, label in self.labels.items())
+
+    @property
+    def note(self) -> str:
+        return f"the copy prints {self.shared} once for {' or '.join(self.among)}" if self.among else ""
+
+
+def printed(experiment: PaperExperiment) -> list[Printed]:
+    """All printed numbers that an experiment is compared with.
+
+    A label `this|that` in the file means that the copy prints one number for both, so that neither has one.
+    """
+    numbers = []
+    for source in experiment.reported:
+        with (FOLDER / f"{source.file}.csv").open(newline="") as file:
+            numbers += [number for row in csv.DictReader(file) for number in _numbers(source, row)]
+    return numbers
+
+
+def printed_for(labels: Mapping[str, str], metric: Metric, numbers: Sequence[Printed]) -> Printed | None:
+    return next((number for number in numbers if number.metric == metric and number.of(labels)), None)
+
+
+def _numbers(source: Reported, row: Mapping[str, str]) -> list[Printed]:
+    """The number of a row, if it has one; several without a value if it is shared by labels."""
+    metric = Metric(source.metric.format(**row))
+    never = row[source.value] == "-" and metric.threshold is not None  # the paper's sign for a value never reached
+    if row[source.value] in ("", "-") and not never:
+        return []
+    value = math.inf if never else float(row[source.value]) * source.scale
+    sd = float(row[source.spread]) * source.scale if source.spread and row[source.spread] else None
+    names = [row[column].split("|") for column in source.axes.values()]  # on each axis
+    alternatives = [dict(zip(source.axes, labels, strict=True)) for labels in product(*names)]
+    if len(alternatives) == 1:
+        return [Printed(alternatives[0], metric, value, sd)]
+    shared = metric.text(value) if sd is None else f"{metric.text(value)} ± {metric.text(sd)}"
+    among = next(tuple(labels) for labels in names if len(labels) > 1)
+    return [Printed(labels, metric, None, None, shared, among) for labels in alternatives]

@@ -164,10 +164,7 @@ def geometric(values: Float[np.ndarray, "seeds"], exact: bool = False) -> Estima
 def power(x: Sequence[float], values: Float[np.ndarray, "seeds points"], exact: bool = False) -> Estimate:
     """The exponents of values that are powers of x: slopes of least squares in the logarithms, seed by seed.
 
-    Args:
-        x: [points], above 0, at least two.
-        values: NaN and values that are not above 0 have no logarithm; their seeds have the exponent NaN.
-        exact: whether the values depend on no seed.
+    `x` has at least two points, above 0. The exponent of a seed is NaN if one of its values has no logarithm.
     """
     logs = np.log(np.where(values > 0, values, np.nan))
     steps = np.log(np.asarray(x, dtype=np.float64))

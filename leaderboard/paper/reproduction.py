@@ -4,42 +4,138 @@ Both pages follow from kept results alone. The pages of single experiments and s
 """
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from functools import cache, cached_property
-from itertools import product
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
+import pandas as pd
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from pydantic import Field
 
 from rollcall.benchmark.config.base import Settings, load_yaml, validated
+from rollcall.benchmark.config.experiment import places
 from rollcall.benchmark.config.metric import Metric
 from rollcall.benchmark.config.text import counted
 from rollcall.leaderboard.cells import Cell, cells
-from rollcall.leaderboard.comparison import VERSION, Comparison, pairs, versions
-from rollcall.leaderboard.names import label_name
+from rollcall.leaderboard.comparison import Comparison, comparison_tables, how, pairs, versions
 from rollcall.leaderboard.paper.claims import (
-    DECIDED,
     ORDER,
+    PAPERS,
+    SETTLED,
     VERDICTS,
     ClaimResult,
     Results,
+    Told,
     Verdict,
     check_claim,
-    round_reached,
+    claim_counts,
+    decided,
+    of_papers,
+    pairs_of,
+    tally,
+    values_of,
     weakest,
 )
-from rollcall.leaderboard.paper.counts import PAPERS, Told, claim_counts, decided, of_papers, tally
-from rollcall.leaderboard.paper.experiment import Claim, PaperExperiment
-from rollcall.leaderboard.paper.orders import Gap, Order, taken_apart
-from rollcall.leaderboard.paper.quantities import Quantity, estimate
-from rollcall.leaderboard.paper.reported import Printed, printed, printed_for
-from rollcall.leaderboard.paper.sentences import MARK, SEARCHED, change, claims_list, interval, tally_of, unit_of, words
-from rollcall.leaderboard.render import Column, Entry, Table
+from rollcall.leaderboard.paper.experiment import Claim, PaperExperiment, printed, printed_for
+from rollcall.leaderboard.paper.quantities import Estimate, estimate, geometric
+from rollcall.leaderboard.paper.sentences import MARK, RATIO, change, claims_list, interval, tally_of, unit_of, words
+from rollcall.leaderboard.render import Table
 from rollcall.leaderboard.runs import Run, unarchive
 from rollcall.leaderboard.tables import paper_table
+
+Part = Literal["as read", "weights", "rates", "measure", "cost", "data"]
+"""What a row changes: the clients' weights, the learning rates, the number that is read, what is equal, or the data."""
+
+
+class Row(Settings):
+    """One setting of an order: the keys of its `gap` that it changes from the first row, and the variant that ran."""
+
+    part: Part
+    setting: str
+    variant: str = ""
+    changes: dict[str, Any] = Field({})
+
+
+class Order(Settings):
+    """An order of two methods that a paper states.
+
+    Attributes:
+        title: the methods, the task and where it is stated.
+        says: what the rows show; {0} stands for the gap of the first row.
+        experiment: that has the runs.
+        gap: as in a claim: `of`, `minus` or `over`, `metric` and so on.
+        printed: the gap that is printed, where it is no difference of two numbers of a printed table.
+        rows: the first one as we read the paper.
+    """
+
+    title: str
+    says: str
+    experiment: str
+    gap: dict[str, Any]
+    printed: float | None = None
+    rows: tuple[Row, ...]
+
+
+@dataclass(frozen=True)
+class Gap:
+    """A row with its gap over the seeds, the step from the first row's gap, the printed gap, and the size of the runs.
+
+    `searched`: whether rates were searched, whose uncertainty is not in the interval.
+    """
+
+    row: Row
+    gap: Estimate
+    step: Estimate | None
+    printed: float | None
+    metric: Metric
+    size: str
+    searched: bool
+
+    @property
+    def is_ratio(self) -> bool:
+        return self.gap.logarithmic
+
+    @property
+    def text(self) -> str:
+        return self._of(self.gap) + MARK * self.searched
+
+    @property
+    def printed_text(self) -> str:
+        return "" if self.printed is None else f"{'+' * (self.printed >= 0)}{self.metric.text(self.printed)}"
+
+    @property
+    def step_text(self) -> str:
+        return f"{'× ' if self.is_ratio else ''}{self._of(self.step)}" if self.step else ""
+
+    def _of(self, quantity: Estimate) -> str:
+        return interval(quantity, RATIO) if quantity.logarithmic else change(quantity, self.metric)
+
+
+def taken_apart(order: Order, results: Callable[[str], Results]) -> list[Gap]:
+    """The gap in each row; `results` gives the experiment, or a variant of it by name, with its cells."""
+    made: list[Gap] = []
+    first = pd.Series(dtype=float)
+    for row in order.rows:
+        experiment, cells = results(row.variant)
+        claim = validated(Claim, {"says": row.setting, "tag": "ours", "least": 0.0, **order.gap, **row.changes})
+        metric = claim.metric or experiment.report.metrics[0]
+        ((cell, other),) = pairs_of(claim, metric, cells)
+        assert other is not None
+        values = values_of(claim, metric, experiment, cell, other)
+        known = [printed_for(one.labels, metric, printed(experiment)) for one in (cell, other)]
+        of_table = [number.value for number in known if number is not None and number.value is not None]
+        paper = of_table[0] - of_table[1] if len(of_table) == 2 else None if made else order.printed
+        of = geometric if claim.over else estimate
+        steps = (values / first if claim.over else values - first).dropna()
+        first = values if first.empty else first
+        planned = f" of {cell.rounds:,}" if cell.rounds_run < cell.rounds else ""
+        size = f"{counted(len(values), 'seed')}, {cell.rounds_run:,}{planned} rounds"
+        step, searched = of(steps.to_numpy()) if made else None, bool(cell.searched or other.searched)
+        made.append(Gap(row, of(values.to_numpy()), step, paper, metric, size, searched))
+    return made
+
 
 HERE = Path(__file__).parents[1]
 NAME, FINDINGS = "REPRODUCTION.md", "FINDINGS.md"
@@ -48,8 +144,6 @@ MESSAGES, STATEMENTS = HERE / "core_messages.yaml", HERE / "statements.yaml"
 
 SITE = ""
 """The address of the published site, with a slash at its end. While it is empty, Markdown names pages instead."""
-
-SETTLED: tuple[Verdict, ...] = (*DECIDED, "erratum", "not testable")
 
 PAGES = Environment(
     loader=FileSystemLoader(Path(__file__).parent / "templates"),
@@ -91,38 +185,28 @@ class Statement(Settings):
 
 
 class Sentence(Settings):
-    """A sentence of `findings.yaml`, and the verdicts that it rests on: by experiment, by the number of the claim."""
+    """A sentence of `findings.yaml`, and the verdicts that it rests on: by experiment, by the number of the claim.
+
+    The main sentence of an experiment says what papers already say about it, and what is new (`known`), and what its
+    rates were searched with. An advice says for which clients it is, and on which task, or by which theory, it was
+    shown (`basis`).
+    """
 
     says: str
     rests: dict[str, dict[int, Verdict]] = Field({})
-
-
-class Finding(Sentence):
-    """The main sentence of an experiment.
-
-    Attributes:
-        known: what papers already say about it, and what is new.
-        search: what its rates were searched with; empty if they were not.
-    """
-
-    known: str
+    known: str = ""
     search: str = ""
-
-
-class Advice(Sentence):
-    """What to use (`says`) if the clients are like this, and on which task, or by which theory, that was shown."""
-
-    clients: str
-    basis: str
+    clients: str = ""
+    basis: str = ""
 
 
 class Findings(Settings):
     """The content of `findings.yaml`: findings, published orders, checks by another route, the guide and its limits."""
 
-    findings: dict[str, Finding]
+    findings: dict[str, Sentence]
     orders: tuple[Order, ...]
     checks: tuple[Sentence, ...]
-    guide: tuple[Advice, ...]
+    guide: tuple[Sentence, ...]
     limits: tuple[Sentence, ...]
 
     @classmethod
@@ -153,6 +237,11 @@ class Judged:
         return cells(self.experiment, self.runs)
 
     @property
+    def planned(self) -> set[str]:
+        """The digests of its trials."""
+        return {place.digest for place in places(self.experiment)}
+
+    @property
     def ran(self) -> list[Cell]:
         return [cell for cell in self.cells if cell.runs]
 
@@ -178,14 +267,25 @@ class Judged:
 
     @property
     def variant_tables(self) -> dict[str, Table]:
-        """The table of each variant that was run: what it changes, or its own if there is nothing to compare with."""
-        of_paper = {digest for cell in self.ran for digest in cell.trials}
-        tables = {}
+        """The table of each variant that was run: what it changes, or its own if there is nothing to compare with.
+
+        Two cells whose equal rounds end where one of them was not evaluated are not compared.
+        """
+        metric, last_rounds, paper = *self.experiment.report.metrics[:1], self.experiment.report.last_rounds, "paper"
+        of_paper, tables = {digest for cell in self.ran for digest in cell.trials}, {}
         for name, variant in self.variants.items():
-            changed = changes(self, name)
-            apart = not {digest for cell in variant.ran for digest in cell.trials} <= of_paper
-            if changed.rows or apart:
-                tables[name] = changed if changed.rows else variant.table
+            both = pairs(versions({paper: self.cells, name: variant.cells}), name, paper)
+            compared = [
+                Comparison(*pair, metric, last_rounds, len(both))
+                for pair in both
+                if all(cell.diverged or not math.isnan(cell.mean(metric, last_rounds)) for cell in pair)
+            ]
+            if compared:
+                (table,) = comparison_tables({name: compared}, name, paper)[0].values()
+                told = f"{metric.head}; paper: the paper's settings; {how(paper, compared)}"
+                tables[name] = replace(table, caption=told)
+            elif not {digest for cell in variant.ran for digest in cell.trials} <= of_paper:
+                tables[name] = variant.table
         return tables
 
     @property
@@ -276,21 +376,6 @@ def orders() -> list[tuple[Order, str, list[Gap]]]:
     return [(order, order.says.format(*(gap.text for gap in gaps)), gaps) for order, gaps in listed]
 
 
-def printed_beside(
-    cells: Iterable[Cell], numbers: Sequence[Printed], last_rounds: int
-) -> Iterator[tuple[Cell, Metric, Printed, Quantity | None]]:
-    """Each cell with a printed number and the measured quantity; None for the latter if a run diverged."""
-    for cell, metric in product(cells, dict.fromkeys(number.metric for number in numbers)):
-        number = printed_for(cell.labels, metric, numbers)
-        if number is not None and number.value is not None and cell.measured(metric):
-            values = cell.finals(metric, last_rounds)
-            quantity: Quantity | None = None
-            if len(values) > 0 and not cell.diverged:
-                of_values = metric.threshold is None
-                quantity = estimate(values.to_numpy(), cell.exact) if of_values else round_reached(metric, cell, None)
-            yield cell, metric, number, quantity
-
-
 def messages(told: Sequence[Told]) -> list[ToldMessage]:
     """The core messages of the papers, each with the first verdict in `ORDER` of its claims, and with its numbers."""
     own = [one.result for one in of_papers(told)]
@@ -328,34 +413,7 @@ def origin(runs: Sequence[Run]) -> str:
 
 def overrides(experiment: PaperExperiment) -> dict[str, str]:
     """The settings of each override by the labels that it is for."""
-    texts = {}
-    for override in experiment.overrides:
-        where = ", ".join(" or ".join(labels) for labels in override.when.values())
-        values = ", ".join(f"{path} {value}" for path, value in override.set.items())
-        texts[where] = f"{values} ({override.found})" if override.found else values
-    return texts
-
-
-def changes(one: Judged, name: str) -> Table:
-    """A row for each cell of a variant with runs of its own, over the seeds and the rounds that both have.
-
-    Two cells whose equal rounds end where one of them was not evaluated have no row.
-    """
-    metric, last_rounds = one.experiment.report.metrics[0], one.experiment.report.last_rounds
-    settings = "paper's settings"
-    both = [
-        pair
-        for pair in pairs(versions({settings: one.cells, name: one.variants[name].cells}), name, settings)
-        if all(cell.diverged or not math.isnan(cell.mean(metric, last_rounds)) for cell in pair)
-    ]
-    rows: list[list[Entry]] = []
-    for after, before in both:
-        compared = Comparison(after, before, metric, last_rounds).difference
-        difference = change(compared, metric) if compared else ""
-        means = [metric.text(cell.mean(metric, last_rounds)) for cell in (before, after)]
-        where = ", ".join(label_name(axis, label) for axis, label in before.labels.items() if label and axis != VERSION)
-        rows.append([where, *means, difference, len(after.runs), f"{after.rounds_run:,}"])
-    columns = [Column("cell", words=True), *map(Column, (settings, name, "change", "seeds", "rounds"))]
-    searched = f"; {SEARCHED}" if any(cell.searched for pair in both for cell in pair) else ""
-    points = " in percentage points" if metric.percent else ""
-    return Table(columns, rows, f"{metric.head}; change: {name} minus {settings}{points}, 95 % interval{searched}")
+    where = [", ".join(" or ".join(labels) for labels in one.when.values()) for one in experiment.overrides]
+    values = [", ".join(f"{path} {value}" for path, value in one.set.items()) for one in experiment.overrides]
+    found = [f" ({one.found})" if one.found else "" for one in experiment.overrides]
+    return {labels: value + how for labels, value, how in zip(where, values, found, strict=True)}

@@ -4,7 +4,7 @@ import math
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rich import box
 from rich.table import Column, Table
@@ -12,13 +12,18 @@ from rich.text import Text
 
 from rollcall.benchmark.config.metric import Metric
 from rollcall.benchmark.config.text import counted
-from rollcall.leaderboard.paper.claims import DECIDED, UNDECIDED, VERDICTS, ClaimResult, PlaceResult, Verdict
+from rollcall.leaderboard.paper.claims import (
+    OPEN,
+    UNDECIDED,
+    VERDICTS,
+    ClaimResult,
+    PlaceResult,
+    Told,
+    Verdict,
+)
 from rollcall.leaderboard.paper.experiment import Cause
 from rollcall.leaderboard.paper.quantities import FEWEST, Estimate, Quantity
 from rollcall.leaderboard.render import finite
-
-if TYPE_CHECKING:
-    from rollcall.leaderboard.paper.counts import Told
 
 RATIO = Metric("ratio")
 """The quantity of a claim with `over`: a number without a unit."""
@@ -36,9 +41,7 @@ MOST_PLACES = 6
 def claims_list(results: Sequence[ClaimResult], why: bool = False) -> list[str]:
     """Lines of a numbered list: verdict, statement, printed and measured number.
 
-    Args:
-        results: of an experiment's claims.
-        why: also the quantities behind each verdict and the causes; a shared cause is written once.
+    With `why` also the quantities behind each verdict and the causes; a shared cause is written once.
     """
     lines: list[str] = []
     first: dict[Cause, int] = {}
@@ -51,7 +54,7 @@ def claims_list(results: Sequence[ClaimResult], why: bool = False) -> list[str]:
         lines.append(f"{number}. **{result.word}**: {claim.says} ({origin}){told}")
         if not why:
             continue
-        details = _details(result)
+        details = [*_details(result)]
         if cause is not None:
             of = first.setdefault(cause, number)
             shown = [f"shown ({cause.kind}): {cause.shown} `{cause.command}`"] if cause.shown else []
@@ -67,51 +70,36 @@ def claims_table(results: Sequence[ClaimResult]) -> Table:
     for number, result in enumerate(results, 1):
         measured, printed = numbers(result)
         measured = re.sub(r" [\[(].*?[\])]", "", measured)  # without its interval
-        if len(result.readings) > 1:
-            measured = f"{_holding(result.readings.values())} of {len(result.readings)} readings"
-        elif len(result.places) != 1:
-            ran = [place for place in result.places if place.verdict not in ("not run", "data missing")]
-            measured = f"{_holding(ran)} of {len(ran)} hold" if ran else ""
+        if len(result.readings) <= 1 and len(result.places) != 1:
+            measured = tally_of(place.verdict for place in result.places if place.verdict not in OPEN)
         cells = f"{number}", result.word, result.claim.says, measured, printed.partition(" (")[0]
         table.add_row(*map(Text, cells))
     return table
 
 
-def _holding(results: Iterable[ClaimResult | PlaceResult]) -> int:
-    return sum(one.verdict == "holds" for one in results)
-
-
-def claims_json(told: "Sequence[Told]") -> list[dict[str, Any]]:
+def claims_json(told: Sequence[Told]) -> list[dict[str, Any]]:
     """One entry for each place of each claim; a value that is not known or not finite is null."""
     entries = []
-    for one in told:
-        result, claim = one.result, one.result.claim
-        for place in result.places:
-            low, high = place.quantity.interval(result.level) if place.quantity else (math.nan, math.nan)
-            entries.append(
-                {
-                    "claim": one.number,
-                    "variant": one.variant or None,
-                    "statement": claim.statement,
-                    "says": claim.says,
-                    "section": claim.section,
-                    "tag": claim.tag,
-                    "reading": place.reading or None,
-                    "place": place.labels,
-                    "printed": finite(place.printed),
-                    "measured": finite(place.quantity.mean if place.quantity else None),
-                    "interval": [finite(low), finite(high)] if any(map(math.isfinite, (low, high))) else None,
-                    "level": result.level,
-                    "seeds": place.seeds,
-                    "rounds": place.reached[0],
-                    "planned": place.reached[1],
-                    "verdict": place.verdict,
-                    "size": place.size,
-                    "claim_verdict": result.verdict,
-                    "erratum": claim.erratum or None,
-                    "cause": claim.cause.model_dump() if claim.cause else None,
-                }
-            )
+    for of, place in [(one, place) for one in told for place in one.result.places]:
+        result, claim = of.result, of.result.claim
+        low, high = place.quantity.interval(result.level) if place.quantity else (math.nan, math.nan)
+        of_claim = {"claim": of.number, "variant": of.variant or None, "statement": claim.statement}
+        of_claim |= {key: getattr(claim, key) for key in ("says", "section", "tag")}
+        of_place = {
+            "reading": place.reading or None,
+            "place": place.labels,
+            "printed": finite(place.printed),
+            "measured": finite(place.quantity.mean if place.quantity else None),
+            "interval": [finite(low), finite(high)] if any(map(math.isfinite, (low, high))) else None,
+            "level": result.level,
+            "seeds": place.seeds,
+            "rounds": place.reached[0],
+            "planned": place.reached[1],
+            "verdict": place.verdict,
+            "size": place.size,
+        }
+        reasons = {"erratum": claim.erratum or None, "cause": claim.cause.model_dump() if claim.cause else None}
+        entries.append(of_claim | of_place | {"claim_verdict": result.verdict} | reasons)
     return entries
 
 
@@ -144,19 +132,19 @@ def words(result: ClaimResult) -> str:
     return (" points" if is_difference else " %") if unit_of(result).percent else ""
 
 
-def _details(result: ClaimResult) -> list[str]:
+def _details(result: ClaimResult) -> Iterator[str]:
     """The quantities behind a verdict, the reasons why it is open, and the history of its wording."""
     claim = result.claim
-    details = [f"erratum; what remains true: {claim.erratum}"] if result.verdict == "erratum" else []
-    details += _readings(result) if result.readings and any(result.readings) else _evidence(result)
+    if result.verdict == "erratum":
+        yield f"erratum; what remains true: {claim.erratum}"
+    yield from _readings(result) if any(result.readings) else _evidence(result)
     if claim.since:
-        details.append(f"reworded on {claim.since}, after a result had been seen; before: {claim.before}")
-    return details
+        yield f"reworded on {claim.since}, after a result had been seen; before: {claim.before}"
 
 
 def _evidence(result: ClaimResult) -> Iterator[str]:
-    claim, unit = result.claim, unit_of(result)
-    known = [place for place in result.places if place.quantity is not None]
+    claim, unit, places = result.claim, unit_of(result), result.places
+    known = [place for place in places if place.quantity is not None]
     if known:
         of_two = {", difference": claim.minus, ", ratio": claim.over, ", step": claim.along}
         relation = next((text for text, other in of_two.items() if other is not None), "")
@@ -168,24 +156,22 @@ def _evidence(result: ClaimResult) -> Iterator[str]:
         in_unit = f" in{words(result).replace(' points', ' percentage points')}" if unit.percent else ""
         quantity = f"{result.metric.name}{over}{part}{relation}{in_unit}, {within}"
         yield f"{quantity}: {_places(known, unit, result.level)}"
-    if result.level > 0.95:
-        yield f"intervals of {100 * result.level:.3g} %, as the verdicts were looked at while seeds were added"
-    if result.verdict in UNDECIDED and any(place.verdict == "contradicted" for place in result.places):
-        yield f"no place contradicts it with intervals of {100 * result.strict:.3g} %, which so many comparisons need"
-    if result.misses:
-        yield "the data miss the printed number that identifies the paper's"
-    if any(place.searched for place in known):
-        yield SEARCHED
-    if claim.margin is not None:
-        yield f"no difference that matters: within {unit.text(claim.margin)} of the bound"
-    yield from (f"too short: {short}" for short in sorted({place.short for place in result.places} - {""}))
+    level, strict = (f"intervals of {100 * one:.3g} %" for one in (result.level, result.strict))
+    by_chance = result.verdict in UNDECIDED and any(place.verdict == "contradicted" for place in places)
+    diverged = sum(place.diverged for place in places)
+    reasons = {
+        f"{level}, as the verdicts were looked at while seeds were added": result.level > 0.95,
+        f"no place contradicts it with {strict}, which so many comparisons need": by_chance,
+        "the data miss the printed number that identifies the paper's": result.misses,
+        SEARCHED: any(place.searched for place in known),
+        f"no difference that matters: within {unit.text(claim.margin or 0.0)} of the bound": claim.margin is not None,
+        f"no run measured {' and '.join(metric.column for metric in result.unmeasured)}": result.unmeasured,
+        f"diverged runs, whose cells have no mean: {diverged}": diverged,
+    }
+    yield from (reason for reason, is_one in reasons.items() if is_one)
+    yield from (f"too short: {short}" for short in sorted({place.short for place in places} - {""}))
     shorter = {place.reached for place in known if place.verdict != "too short" and place.reached[0] < place.reached[1]}
     yield from (f"judged after {rounds:,} of {planned:,} rounds" for rounds, planned in sorted(shorter))
-    if result.unmeasured:
-        yield f"no run measured {' and '.join(metric.column for metric in result.unmeasured)}"
-    diverged = sum(place.diverged for place in result.places)
-    if diverged:
-        yield f"diverged runs, whose cells have no mean: {diverged}"
 
 
 def _readings(result: ClaimResult) -> Iterator[str]:
@@ -199,9 +185,6 @@ def _readings(result: ClaimResult) -> Iterator[str]:
         told = f": {_places(known, unit_of(one), one.level)}" if known else ""
         other = "; its data miss the printed number that identifies the paper's" if name in result.misses else ""
         yield f"reading {name or 'of the table'} ({kind}): {one.verdict}{told}{other}"
-    decided = {one.verdict for one in result.readings.values() if one.verdict in DECIDED}
-    if result.verdict == "not testable" and len(decided) == 1:
-        yield f"every reading that is decided says: {decided.pop()}"
 
 
 def _places(places: Sequence[PlaceResult], unit: Metric, level: float) -> str:
@@ -226,22 +209,14 @@ def interval(quantity: Quantity, metric: Metric, level: float = 0.95) -> str:
         return f"{mean} ({counted(quantity.seeds, 'seed')})" if quantity.seeds < FEWEST else mean
     if math.isclose(low, high, rel_tol=1e-9) or math.isnan(low):
         return mean
-    if math.isfinite(high - low):
-        return f"{mean} [{metric.text(low, half)}, {metric.text(high, half)}]"
-    return _of_one_end(quantity.mean, low, high, metric.text)
+    return _span(quantity.mean, low, high, lambda value: metric.text(value, half))
 
 
 def change(quantity: Quantity, metric: Metric) -> str:
-    """A difference and its interval, with signs; of an interval without one end the other, as of censored rounds."""
+    """A difference and its interval, with signs."""
     low, high = quantity.interval()
     half = _half(low, high)
-
-    def text(value: float) -> str:
-        return f"{'+' if value >= 0 else '-'}{metric.text(abs(value), half)}"
-
-    if math.isfinite(high - low):
-        return f"{text(quantity.mean)} [{text(low)}, {text(high)}]"
-    return _of_one_end(quantity.mean, low, high, text)
+    return _span(quantity.mean, low, high, lambda value: f"{'+' if value >= 0 else '-'}{metric.text(abs(value), half)}")
 
 
 def _half(low: float, high: float) -> float:
@@ -249,8 +224,10 @@ def _half(low: float, high: float) -> float:
     return (high - low) / 2 if math.isfinite(high - low) and not math.isclose(low, high, rel_tol=1e-9) else 0.0
 
 
-def _of_one_end(mean: float, low: float, high: float, text: Callable[[float], str]) -> str:
-    """A mean, if it is known, and an interval without one end, as of rounds that were not reached."""
+def _span(mean: float, low: float, high: float, text: Callable[[float], str]) -> str:
+    """A mean and its interval; of an interval without one end, as of rounds that were not reached, the other."""
+    if math.isfinite(high - low):
+        return f"{text(mean)} [{text(low)}, {text(high)}]"
     ends = [f"{word} {text(end)}" for word, end in (("above", low), ("below", high)) if math.isfinite(end)]
     return ", ".join([*([text(mean)] if math.isfinite(mean) else []), *ends])
 

@@ -3,7 +3,7 @@
 import json
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from hashlib import sha256
@@ -16,58 +16,35 @@ import altair as alt
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
-from rollcall.benchmark.config.base import load_yaml
-from rollcall.benchmark.config.choice import read
 from rollcall.benchmark.config.errors import SettingError
 from rollcall.benchmark.config.experiment import file_of
 from rollcall.benchmark.config.metric import OVER
 from rollcall.benchmark.config.text import command, counted, strict_json
 from rollcall.benchmark.search.board import Board
-from rollcall.leaderboard import render, standing
+from rollcall.leaderboard import standing
 from rollcall.leaderboard.boards import is_board
 from rollcall.leaderboard.cells import Cell, planned_rounds
-from rollcall.leaderboard.figures import (
-    autocorrelation,
-    board_chart,
-    coupling,
-    orders_chart,
-    paper_curves,
-    ranking_curves,
-    uplinks,
-)
+from rollcall.leaderboard.figures import board_chart, orders_chart, paper_curves, ranking_curves
 from rollcall.leaderboard.names import label_name, label_text, labelled, method_name, model_name, paper_of
 from rollcall.leaderboard.paper import reproduction
-from rollcall.leaderboard.paper.claims import VERDICTS
-from rollcall.leaderboard.paper.counts import PAPERS, Told, claim_counts, of_papers
-from rollcall.leaderboard.paper.experiment import PaperExperiment
+from rollcall.leaderboard.paper.claims import PAPERS, VERDICTS, Told, claim_counts, of_papers
+from rollcall.leaderboard.paper.experiment import PaperExperiment, Printed, printed, printed_for
 from rollcall.leaderboard.paper.quantities import FEWEST, half_width
-from rollcall.leaderboard.paper.reported import Printed, printed, printed_for
 from rollcall.leaderboard.paper.sentences import claims_list, interval, numbers, tally_of, unit_of, words
 from rollcall.leaderboard.ranking import METHOD, axes, rank
 from rollcall.leaderboard.render import Column, Entry, Number, Table
 from rollcall.leaderboard.runs import Run
 from rollcall.leaderboard.site import parts
-from rollcall.leaderboard.site.figures import strip
-from rollcall.leaderboard.tables import long_rows, paper_table, ranking_table
-from rollcall.participation import Population, recording
-from rollcall.participation.probabilities import class_shares
-from rollcall.participation.summary import probabilities, summarise
-
-CLIENTS, ROUNDS, SHOWN = 30, 1000, 120
-"""Clients of the example of a participation model, rounds that its statistics are of, and rounds that are drawn."""
+from rollcall.leaderboard.tables import paper_table, ranking_table
 
 TEMPLATES = Path(__file__).parent / "templates"
-EXAMPLES: dict[str, dict[str, Any]] = load_yaml(TEMPLATES / "examples.yaml")
-"""Options of the examples. The other models need a file or a function of the user."""
 
 
 @dataclass(frozen=True)
 class Shown:
-    """What the pages show of an experiment.
+    """What the pages show of an experiment, which is named or the path of its file.
 
     Attributes:
-        experiment: of a paper, a board, or of the user's own.
-        name: of the experiment, or the path of its file.
         cells: that were run.
         origin: where its results are from; empty without results.
         printed: the tables as the paper has them: a title, methods, and rows; see `_as_printed`.
@@ -75,8 +52,7 @@ class Shown:
         tables: a title, the table, and the cells of it that were not run; without a table if none of them was.
         told: the results of its claims and of those of its variants.
         variants: for each that was run, its name, what it changes, and its table.
-        figures: with titles.
-        rows: as `--json` has them.
+        figure: of the results, if something was measured.
     """
 
     experiment: PaperExperiment
@@ -88,31 +64,26 @@ class Shown:
     tables: Sequence[tuple[str, Table | None, int]] = ()
     told: Sequence[Told] = ()
     variants: Sequence[tuple[str, str, Table]] = ()
-    figures: Sequence[tuple[str, alt.ConcatChart]] = ()
-    rows: Sequence[dict[str, Any]] = ()
+    figure: alt.ConcatChart | None = None
 
     @property
     def page(self) -> str:
         return f"experiments/{self.experiment.name}.html"
 
     @property
+    def is_board(self) -> bool:
+        return is_board(self.experiment)
+
+    @property
     def size(self) -> str:
         runs = sum(len(cell.runs) for cell in self.cells)
         return self.origin if self.is_board and self.origin else counted(runs, "run") if runs else "not run"
-
-    @property
-    def is_board(self) -> bool:
-        return is_board(self.experiment)
 
 
 def collect(experiment: PaperExperiment, name: str, runs: Sequence[Run], store: Path | None = None) -> Shown:
     """The results of an experiment: of a paper its table and claims; of a board its tables; else a ranking.
 
-    Args:
-        experiment: to show.
-        name: of it, or the path of its file.
-        runs: finished ones.
-        store: folder with entries of the user's own on a board.
+    A board has its kept entries, and those of the user's own in the store.
     """
     if is_board(experiment):
         return _board(experiment, name, store)
@@ -123,39 +94,29 @@ def collect(experiment: PaperExperiment, name: str, runs: Sequence[Run], store: 
     if not complete:
         return Shown(experiment, name)
     ranking = rank(complete, metrics, last_rounds, axes(experiment), planned_rounds(experiment))
-    figures_ = []
+    shown = Shown(experiment, name, ranking.cells, reproduction.origin(complete))
+    return replace(shown, tables=[("", ranking_table(ranking), 0)], figure=_figure(ranking_curves, ranking))
+
+
+def _figure(draw: Callable[..., alt.ConcatChart], *of: Any) -> alt.ConcatChart | None:
     with suppress(SettingError):  # nothing was measured
-        figures_ = [("Curves", ranking_curves(ranking))]
-    return Shown(
-        experiment, name, ranking.cells, reproduction.origin(complete), tables=[("", ranking_table(ranking), 0)],
-        figures=figures_, rows=long_rows(ranking.cells, metrics, last_rounds),
-    )  # fmt: skip
+        return draw(*of)
+    return None
 
 
 def _board(experiment: PaperExperiment, name: str, store: Path | None) -> Shown:
     try:
-        shown = standing.standing(Board.read(name), store)
+        board = standing.standing(Board.read(name), store)
     except SettingError:  # it has no entries
         return Shown(experiment, name)
-    tables = {
-        "Test accuracy": standing.result_table(shown, next(iter(shown.entries))),
-        "Minus the best": standing.difference_table(shown, ""),
-        f"Loss from {shown.board.patterns[0]}": standing.loss_table(shown),
-        "Costs": standing.cost_table(shown, 0.9),
-    }
-    rows = [
-        {"labels": {key: row.pop(key) for key in ("method", "pattern")}} | row
-        for row in standing.as_data(shown)["rows"]
-    ]
-    origin = f"{len(shown.entries)} of {counted(len(shown.board.methods), 'method')} entered."
-    listed = [(heading, table, 0) for heading, table in tables.items()]
-    return Shown(
-        experiment, name, (), origin, tables=listed, figures=[("Test accuracy", board_chart(shown))], rows=rows
-    )
+    tables = standing.tables(board, next(iter(board.entries)))
+    origin = f"{len(board.entries)} of {counted(len(board.board.methods), 'method')} entered."
+    listed = [(heading[0].upper() + heading[1:], table, 0) for heading, table in tables.items()]
+    return Shown(experiment, name, origin=origin, tables=listed, figure=board_chart(board))
 
 
 def _of_paper(experiment: PaperExperiment, name: str, runs: Sequence[Run]) -> Shown:
-    one, known, metrics = reproduction.Judged(experiment, runs), printed(experiment), experiment.report.metrics
+    one, known = reproduction.Judged(experiment, runs), printed(experiment)
     tables: list[tuple[str, Table | None, int]] = []
     as_printed = []
     for panel, settings in experiment.panels.items():
@@ -165,9 +126,6 @@ def _of_paper(experiment: PaperExperiment, name: str, runs: Sequence[Run]) -> Sh
         tables.append((title, paper_table(experiment, here, known) if here else None, len(of_panel) - len(here)))
         as_printed += _as_printed(title, experiment, of_panel, known) if known else []
     ran = [run for cell in one.ran for run in cell.runs.values()]
-    figures_ = []
-    with suppress(SettingError):  # nothing was measured
-        figures_ = [("Curves", paper_curves(experiment, one.ran))]
     return Shown(
         experiment,
         name,
@@ -178,8 +136,7 @@ def _of_paper(experiment: PaperExperiment, name: str, runs: Sequence[Run]) -> Sh
         tables,
         one.told,
         [(variant, experiment.variants[variant].about, table) for variant, table in one.variant_tables.items()],
-        figures_,
-        long_rows(one.cells, metrics, experiment.report.last_rounds, known),
+        _figure(paper_curves, experiment, one.ran),
     )
 
 
@@ -236,15 +193,9 @@ def _as_printed(
 
 
 def build(folder: Path, shown: Sequence[Shown], again: str) -> str:
-    """Write the pages.
+    """Write the pages of experiments into a folder, replacing files of the same names.
 
-    Args:
-        folder: of the site; files of the same names are replaced.
-        shown: the experiments.
-        again: the command that writes the same pages.
-
-    Returns:
-        the number of pages, and the file to open.
+    `again` is the command that writes them. Returns the number of pages, and the file to open.
 
     Raises:
         SettingError: the folder cannot be written.
@@ -272,7 +223,7 @@ def build(folder: Path, shown: Sequence[Shown], again: str) -> str:
     ids = {method_name(name): name for name in methods}
     write("index.html", "home", messages=messages, counts=counts, shown=shown, methods=methods, models=models, ids=ids)
     write("claims.html", "claims", claims=claims, verdicts=VERDICTS, rows=claim_counts(told) if whole else [])
-    unused = {"title", "first", "id", "model", "planned", "penalty", "place", "leader"}
+    unused = {"title", "first", "id", "model", "planned"}
     compared = [{key: value for key, value in one.items() if key not in unused} for one in records]
     write("compare.html", "compare", records=compared)
     by_name = {one.experiment.name: one for one in shown}
@@ -293,7 +244,7 @@ def build(folder: Path, shown: Sequence[Shown], again: str) -> str:
         write(_place("methods", name), "method", part=part, by=by, limit=limit, paper=paper, boards=on_boards)
     for name, part in models.items():
         own = [record for record in records if record["model"] == name and record["first"]]
-        write(_place("participation", name), "model", part=part, records=own, **_example(name))
+        write(_place("participation", name), "model", part=part, records=own)
     names = [(f"{one.experiment.title} ({one.experiment.name})", one.page) for one in shown]
     names += [(f"{method_name(name)} ({name})", _place("methods", name)) for name in methods]
     names += [(f"{model_name(name)} ({name})", _place("participation", name)) for name in models]
@@ -338,23 +289,19 @@ def _embedded(value: Any) -> Markup:
 def _packed(chart: alt.ConcatChart) -> Markup:
     """A figure for the page's script: its specification, and its data by columns, which are smaller than rows."""
     spec = chart.to_dict(validate=False)
-    data = spec.pop("datasets")
     tables = {}
-    for name, rows in data.items():
-        columns = {key: [row.get(key) for row in rows] for key in dict.fromkeys(key for row in rows for key in row)}
-        words = {
-            key: list(dict.fromkeys(column))
-            for key, column in columns.items()
-            if any(isinstance(one, str) for one in column)
-        }
-        at = {key: {one: index for index, one in enumerate(listed)} for key, listed in words.items()}
-        columns |= {key: [at[key][one] for one in columns[key]] for key in words}
-        columns = {
-            key: [float(f"{one:.{3 if key in OVER else 4}g}") if isinstance(one, float) else one for one in column]
-            for key, column in columns.items()
-        }
-        same = {key: column[:1] for key, column in columns.items() if len({*column}) == 1}
-        tables[name] = {"columns": columns | same, "words": words, "rows": len(rows)}
+    for name, rows in spec.pop("datasets").items():
+        columns, words = {}, {}
+        for key in dict.fromkeys(key for row in rows for key in row):
+            column = [row.get(key) for row in rows]
+            if any(isinstance(one, str) for one in column):
+                words[key] = list(dict.fromkeys(column))
+                at = {one: index for index, one in enumerate(words[key])}
+                column = [at[one] for one in column]
+            digits = 3 if key in OVER else 4
+            column = [float(f"{one:.{digits}g}") if isinstance(one, float) else one for one in column]
+            columns[key] = column[:1] if len({*column}) == 1 else column
+        tables[name] = {"columns": columns, "words": words, "rows": len(rows)}
     return _embedded({"spec": spec, "data": tables})
 
 
@@ -393,7 +340,6 @@ def _claims(one: Shown) -> list[dict[str, Any]]:
                 "cause": claim.cause.kind if claim.cause else "",
                 "printed": as_printed,
                 "measured": measured or tally_of(place.verdict for place in result.places),
-                "strip": strip(result),
                 "places": len(result.places),
                 "evidence": [line.strip().removeprefix("- ") for line in evidence],
             }
@@ -433,18 +379,8 @@ def _records(one: Shown) -> list[dict[str, Any]]:
                 "planned": cell.rounds,
                 "rates": ", ".join(f"{key} {text}" for key, text in rates.items()),
                 "same": sha256(repr(others).encode()).hexdigest()[:12],
-                "penalty": metric.penalty(value.mean),
             }
         )
-    alike: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
-    for record in made:
-        alike.setdefault(tuple(record[key] for key in ("setting", "metric", "same", "rounds")), []).append(record)
-    for group in alike.values():
-        best = min(group, key=lambda one: one["penalty"])
-        for record in group:
-            place = 1 + sum(one["penalty"] < record["penalty"] for one in group)
-            record["place"] = f"{place} of {len(group)}" if len(group) > 1 else ""
-            record["leader"] = f"{best['method']}: {best['text']}"
     return made
 
 
@@ -453,43 +389,14 @@ def _setting(labels: Mapping[str, str]) -> str:
 
 
 def _experiment(one: Shown, claims: Sequence[dict[str, Any]], methods: Mapping[str, parts.Part]) -> dict[str, Any]:
-    experiment = one.experiment
-    file = file_of(one.name)
-    own = [claim for claim in claims if claim["experiment"] is experiment]
-    source = {"sun": "fedavg_debiased", "harrak": "fedsgd_iw"} | {name: name for name in ("fedpbc", "focus", "ca_fed")}
-    method = source.get(experiment.name.partition("/")[0])
-    tex = "\n".join(render.latex(table) for _, table, _ in one.tables if table is not None)
-    title = "Rollcall: federated learning with partial client participation"
-    suite = f"@software{{rollcall,\n  title = {{{title}}},\n  version = {{{version('rollcall-fl')}}},\n}}"
-    bibtex = "\n\n".join([*([methods[method].bibtex] if method else []), suite])
+    experiment, file = one.experiment, file_of(one.name)
     first = command("enter", "METHOD", "--board", one.name) if one.is_board else command("run", one.name)
-    copies = {
-        "Command": f"{first}\n{command('leaderboard', one.name)}",
-        "YAML": file.read_text(encoding="utf-8") if file.is_file() else "",
-        "CSV": render.comma_separated(one.rows) if one.rows else "",
-        "LaTeX": tex,
-        "BibTeX": bibtex,
-    }
     return {
         "one": one,
         "ids": {method_name(name): name for name in methods},
-        "claims": own,
-        "copies": {title: text for title, text in copies.items() if text},
+        "claims": [claim for claim in claims if claim["experiment"] is experiment],
+        "commands": f"{first}\n{command('leaderboard', one.name)}",
+        "yaml": file.read_text(encoding="utf-8") if file.is_file() else "",
         "choices": experiment.choices,
         "overrides": reproduction.overrides(experiment),
     }
-
-
-def _example(name: str) -> dict[str, Any]:
-    """Statistics and figures of a participation model with 30 clients; nothing if it needs a file or a function."""
-    if name not in EXAMPLES:
-        return {"summary": None, "drawn": {}, "options": ""}
-    population = Population(CLIENTS, 0, class_shares(0, CLIENTS, 10, 0.1))
-    model = read("participation", {"name": name} | EXAMPLES[name]).build(population)
-    mask = recording.record(model, ROUNDS)
-    drawn = {
-        "Roll call": uplinks(mask[:SHOWN], probabilities(model, SHOWN)),
-        "Autocorrelation": autocorrelation(mask, model),
-        "Coupling of clients": coupling(mask),
-    }
-    return {"summary": summarise(model, mask), "drawn": drawn, "options": strict_json(EXAMPLES[name], indent=None)}

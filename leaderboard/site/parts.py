@@ -33,11 +33,6 @@ LIMITS = {
 }
 """`Properties.limit` in words; `rollcall check` tests it."""
 
-CITATION = re.compile(
-    r"(?:(?P<authors>[^*]+), )?\*(?P<title>[^*]+)\*(?:.*?\((?:[^()]*; )?(?P<venue>[^()]*) ?(?P<year>\d{4})\))?"
-)
-"""`A, B, *Title* (Venue 2024)`."""
-
 
 @dataclass(frozen=True)
 class Part:
@@ -64,35 +59,14 @@ class Part:
         return first_sentence(self.text)
 
     @property
-    def citation(self) -> str:
-        """The paragraph that names its paper; empty if there is none."""
-        paragraphs = self.text.split("\n\n")[1:]
-        return next((one for one in paragraphs if not one.startswith(" ") and re.search(r"\*[A-Z]", one)), "")
-
-    @property
     def sections(self) -> dict[str, str]:
         return parse(self.text).sections
 
     @property
     def body(self) -> Markup:
-        """The text without the first paragraph, the citation and the sections, as HTML."""
+        """The text without the first paragraph and the sections, as HTML."""
         said = parse(self.text)
-        return _html([one for one in said.body.split("\n\n")[1:] if one != self.citation], said.meanings)
-
-    @property
-    def bibtex(self) -> str:
-        """An entry for its paper; empty if its docstring names none."""
-        found = CITATION.search(" ".join(self.citation.split()))
-        if found is None:
-            return ""
-        fields = {
-            "author": " and ".join((found["authors"] or "").split(", ")),
-            "title": f"{{{found['title']}}}",
-            "howpublished": (found["venue"] or "").strip(),
-            "year": found["year"],
-        }
-        lines = [f"  {key} = {{{value}}}," for key, value in fields.items() if value]
-        return "\n".join([f"@misc{{{self.name},", *lines, "}"])
+        return _html(said.body.split("\n\n")[1:], said.meanings)
 
 
 def parts(kind: str) -> dict[str, Part]:

@@ -30,7 +30,7 @@ def leaderboard(
     overall: Annotated[
         bool, typer.Option("--overall", help="Rank methods over all conditions by their mean rank.")
     ] = False,
-    why: Annotated[bool, typer.Option("--why", help="Print the evidence and the causes of each verdict.")] = False,
+    why: Annotated[bool, typer.Option("--why", help="Print the evidence of verdicts; of a board all tables.")] = False,
     last_rounds: Annotated[
         int | None, typer.Option(min=1, metavar="N", help="Average this many last rounds. Default: the experiment's.")
     ] = None,
@@ -61,14 +61,13 @@ def leaderboard(
     chosen = PaperExperiment.read(experiment)
     if boards.is_board(chosen):
         other: dict[str, Any] = {"--variant": variant, "--metric": metric, "--only": only, "--overall": overall}
-        other |= {"--why": why, "--last-rounds": last_rounds, "--x": x}
-        other |= {"--mlflow": mlflow, "--format csv": form == "csv"}
+        other |= {"--last-rounds": last_rounds, "--x": x, "--mlflow": mlflow, "--format csv": form == "csv"}
         if given := [option for option, value in other.items() if value]:
             raise SettingError(
-                f"{given[0]} is not allowed for a board; {experiment} takes --against, --format md or latex, --to, "
-                "--mine, --store and --json"
+                f"{given[0]} is not allowed for a board; {experiment} takes --against, --why, --format md or latex, "
+                "--to, --mine, --store and --json"
             )
-        _board(experiment, against, form, to, store, mine, as_json)
+        _board(experiment, against, why, form, to, store, mine, as_json)
         return
     chosen = boards.with_report(chosen.as_(variant) if variant else chosen, metric or [], last_rounds)
     conditions = parse_all("only", only or [])
@@ -111,8 +110,10 @@ def leaderboard(
         say(f"In {folder}: {files}")
 
 
-def _board(name: str, against: str, form: Form | None, to: Path | None, store: Path, mine: bool, as_json: bool) -> None:
-    """Print a board, and write its tables and its picture."""
+def _board(
+    name: str, against: str, why: bool, form: Form | None, to: Path | None, store: Path, mine: bool, as_json: bool
+) -> None:
+    """Print a board, and write its tables and its picture. `--why` and files have all tables."""
     from rollcall.benchmark.search.board import Board
     from rollcall.leaderboard import render, standing
     from rollcall.leaderboard.figures import board_chart, save
@@ -121,14 +122,15 @@ def _board(name: str, against: str, form: Form | None, to: Path | None, store: P
     if as_json:
         print(json.dumps(standing.as_data(shown), indent=1))
         return
-    tables = standing.all_tables(shown, against or next(iter(shown.entries)))
+    tables = standing.tables(shown, against or next(iter(shown.entries)))
     markdown = "\n".join(f"## {heading}\n\n{render.markdown(table)}" for heading, table in tables.items())
     latex = "\n".join(map(render.latex, tables.values()))
     if form in ("md", "latex"):
         print(markdown if form == "md" else latex, end="")
     else:
         for heading, table in tables.items():
-            out.print(render.terminal(table, f"{shown.board.name}: {heading}", out.width))
+            if why or heading in ("test accuracy", f"minus {against}"):
+                out.print(render.terminal(table, f"{shown.board.name}: {heading}", out.width))
         some = f"Measured with {len(shown.entries)} of {len(shown.board.methods)} methods"
         for expectation, (verdict, measured) in standing.verdicts(shown).items():
             say(f"{verdict}: {standing.EXPECTATIONS[expectation]} {some}: {measured}.")
@@ -138,4 +140,4 @@ def _board(name: str, against: str, form: Form | None, to: Path | None, store: P
         (folder / file).write_text(text, encoding="utf-8")
     save(board_chart(shown), folder / "leaderboard.svg")
     if form is None or form == "terminal":
-        say(f"In {folder}: leaderboard.svg, .md and .tex")
+        say(f"In {folder}: leaderboard.svg, .md and .tex." + ("" if why else " --why prints all tables."))

@@ -8,7 +8,7 @@ from rollcall.benchmark.config.errors import SettingError
 from rollcall.benchmark.config.experiment import Scheduler
 from rollcall.benchmark.config.text import command, duration, parse_values, repeated, strict_json
 from rollcall.cli import options as opt
-from rollcall.cli.options import STORE, draw, err, say
+from rollcall.cli.options import STORE, err, say
 from rollcall.cli.plan import plans_of
 
 if TYPE_CHECKING:
@@ -34,7 +34,6 @@ def tune(
     only: opt.Only = None,
     settings: opt.Set = None,
     methods: opt.Methods = None,
-    figures: Annotated[bool, typer.Option("--figures/--no-figures", help="Draw the search.")] = True,
     executor: opt.ExecutorChoice = None,
     gpus: opt.Gpus = "0",
     retries: opt.Retries = 1,
@@ -78,14 +77,6 @@ def tune(
         words = ["run", experiment, *(["--variant", variant] if variant else []), "--tuned", tuning.file]
         words += [*repeated("--algorithm", methods), *repeated("--set", settings), *repeated("--only", only)]
         _tell(tuning, command(*words, store=store))
-    if figures:
-        from rollcall.leaderboard.figures import best_so_far, sensitivity
-
-        answers = list(tuning.tuned.best.values())
-        how, settings_of = answers[0].how, list(dict.fromkeys(path for one in answers for path in one.settings))
-        for name, picture in {"settings": sensitivity, "progress": best_so_far}.items():
-            figure = picture(tuning.samples, settings_of, how.metric.name, how.mode)
-            draw(f"search_{name}", figure, tuning.beside(f"{name}.svg"))
 
 
 def _tell(tuning: "Tuning", next_step: str) -> None:

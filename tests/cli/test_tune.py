@@ -12,7 +12,7 @@ from filelock import FileLock
 from rollcall.benchmark.federation.run_folder import RunFolder
 from rollcall.benchmark.sweep import run
 
-ARGUMENTS = ["--metric", "train/distance", "--no-figures", "--samples", "2"]
+ARGUMENTS = ["--metric", "train/distance", "--samples", "2"]
 
 
 @pytest.fixture(autouse=True)
@@ -138,7 +138,7 @@ def test_ray_finds_the_same_as_inline_and_asha_stops_samples(tmp_path, store, ca
     pytest.importorskip("ray")
     file = write(tmp_path)
     options = ["--space", "local.lr=0.001,0.01,0.1", "--only", "algorithm=fedavg", "--rounds", "9", "--seeds", "8,9"]
-    arguments = ["tune", file, *options, "--metric", "train/distance", "--no-figures", "--samples", "3", "--json"]
+    arguments = ["tune", file, *options, "--metric", "train/distance", "--samples", "3", "--json"]
     answers = [
         rollcall(capsys, *arguments, "--executor", executor, "--store", str(tmp_path / executor))
         for executor in ("inline", "ray")

@@ -42,10 +42,9 @@ def test_own_runs_replace_kept_ones_only_if_as_long_and_as_many(rounds, skip, co
     mine = own(runs(made, lambda *_: 0.25, rounds=rounds, skip=skip))
     (cell, *_) = cells(made, [*runs(made, lambda *_: 0.75), *mine])
     assert cell.finals(ACCURACY, 1).tolist() == [0.25 if counts else 0.75] * 3
-    assert sorted(cell.shorter_own_runs) == ([] if counts else [str(seed) for seed in range(3) if seed not in skip])
-    assert {run.source for run in cell.shorter_own_runs.values()} <= {"own"}
+    assert {run.source for run in cell.runs.values()} == {"own" if counts else "kept"}
     (alone, *_) = cells(made, mine)
-    assert (len(alone.runs), alone.shorter_own_runs) == (3 - len(skip), {})
+    assert len(alone.runs) == 3 - len(skip)
 
 
 def test_a_run_that_was_evaluated_otherwise_has_no_place():

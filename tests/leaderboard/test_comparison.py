@@ -184,7 +184,7 @@ def test_conditions_without_a_method_are_left_out_and_counted():
     table, rows = overall_table(overall(fewer), "")
     assert "over 2 conditions; 1 left out" in table.caption
     assert [row["mean_rank"] for row in rows] == [1, 2]
-    with pytest.raises(SettingError, match="overall: 1 of 2 conditions have a value"):
+    with pytest.raises(SettingError, match="mifa, fedavg have 1 among 2 conditions"):
         overall(replace(fewer, groups=fewer.groups[:2]))
 
 

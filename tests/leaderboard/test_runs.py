@@ -191,7 +191,7 @@ def test_ones_own_runs_replace_kept_ones_and_rows_say_so(store, tmp_path, capsys
     fedavg, fedpbc = (line for line in text.splitlines() if line.startswith("| Fed"))
     assert fedavg.endswith("| 2 of 2 | 20 of 20 | kept |")  # one own seed does not replace two kept ones
     assert fedpbc.endswith("| 2 of 2 | 20 of 20 | own |")
-    assert "your own runs of 1 cell have fewer rounds or seeds: see --mine" in text
+    assert "of your own with fewer rounds or seeds not shown: see --mine" in text
     mine = rollcall(capsys, "leaderboard", str(file), "--mine", "--format", "md")[1]
     assert "2 ± 0" not in mine
     assert f"runs: your own, in {store}" in mine

@@ -6,7 +6,7 @@ import pytest
 
 from rollcall.leaderboard.cells import cells
 from rollcall.leaderboard.paper.claims import check_claim
-from rollcall.leaderboard.paper.reported import Printed
+from rollcall.leaderboard.paper.experiment import Printed
 from rollcall.leaderboard.render import latex
 from rollcall.leaderboard.runs import Run
 from rollcall.leaderboard.tables import long_rows, paper_table

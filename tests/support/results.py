@@ -84,8 +84,8 @@ PRINTED = (
 
 def printed_numbers(folder, monkeypatch):
     """The numbers of COMPARED, read from a file in a folder."""
-    from rollcall.leaderboard.paper import reported
+    from rollcall.leaderboard.paper import experiment as told
 
     (folder / "numbers.csv").write_text(PRINTED)
-    monkeypatch.setattr(reported, "FOLDER", folder)
-    return reported.printed(COMPARED)
+    monkeypatch.setattr(told, "FOLDER", folder)
+    return told.printed(COMPARED)

@@ -14,7 +14,7 @@ from rollcall.benchmark.search.board import Board, best, boards
 from rollcall.benchmark.search.entry import Entry, Method, enter, problems, rerun
 from rollcall.benchmark.sweep.run import Execution
 from rollcall.leaderboard.figures import board_chart
-from rollcall.leaderboard.standing import all_tables, interval, standing
+from rollcall.leaderboard.standing import interval, standing, tables
 
 FILE = {
     "name": "small",
@@ -167,7 +167,7 @@ def test_best_rates_at_an_edge_are_said(entered):
             one["samples"][one["best"]]["settings"]["local.lr"] = 3.0
 
     shown = standing(board, folder / "runs", [edited(entries["fedau"], at_the_end)])
-    told = all_tables(shown, "fedavg")["test accuracy"].caption
+    told = tables(shown, "fedavg")["test accuracy"].caption
     ends = {"local.lr": (0.01, 3), "server.lr": (0.3, 3), "algorithm.cutoff": (10, 200)}
 
     def outermost(path, value):

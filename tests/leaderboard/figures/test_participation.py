@@ -1,11 +1,9 @@
 """Figures of participation models show the rounds, probabilities and correlations that they were given."""
 
-from types import SimpleNamespace
-
 import numpy as np
 import pytest
 
-from rollcall.leaderboard.figures import autocorrelation, coupling, uplinks
+from rollcall.leaderboard.figures import uplinks
 
 MASK = np.array([[1, 0, 0], [1, 0, 1], [0, 1, 0], [1, 1, 0]], dtype=bool)
 
@@ -47,20 +45,3 @@ def test_of_many_clients_some_are_shown_over_the_whole_range_and_the_figure_says
     assert (len(shown), shown[0], shown[-1]) == (60, pytest.approx(0.99), pytest.approx(0.01))
     assert np.diff(shown) == pytest.approx(-0.98 / 59, abs=1e-3)
     assert "60 of 1,000 clients" in " ".join(chart.to_dict()["title"]["text"])
-
-
-def test_the_stated_autocorrelation_is_the_mean_of_the_clients_powers():
-    """Not the power of their mean: (0.9^2 + 0.1^2) / 2 = 0.41 at lag 2, where 0.5^2 is 0.25."""
-    mask = np.array([[1, 0], [1, 1], [0, 0], [0, 1]], dtype=bool)
-    rows = autocorrelation(np.tile(mask, (8, 1)), SimpleNamespace(correlation=np.array([0.9, 0.1]))).data
-    values = rows.set_index(["line", "x"])["value"]
-    assert [values["stated", lag] for lag in (0, 1, 2)] == pytest.approx([1, 0.5, 0.41])
-    # Client 1 is on for two rounds and off for two: 0 at lag 1. Client 2 changes in every round: -1. Both near the end.
-    assert [values["measured", lag] for lag in (0, 1, 2)] == pytest.approx([1, -0.5, 0], abs=0.05)
-
-
-def test_coupled_clients_have_a_square_of_one_and_a_client_that_never_changes_has_none():
-    mask = np.array([[1, 1, 0, 1], [0, 0, 1, 1], [1, 1, 0, 1], [0, 0, 1, 1]], dtype=bool)
-    squares = coupling(mask).data
-    assert {*squares["correlation"]} == {1, -1}
-    assert len(squares) == 6  # the pairs of the three clients that change, both ways

@@ -15,8 +15,7 @@ from rollcall.leaderboard.figures import results as curves
 from rollcall.leaderboard.figures import theme
 from rollcall.leaderboard.figures.results import paper_curves, ranking_curves, subplots
 from rollcall.leaderboard.names import COLOURS, OWN, style
-from rollcall.leaderboard.paper.experiment import PaperExperiment
-from rollcall.leaderboard.paper.reported import Printed
+from rollcall.leaderboard.paper.experiment import PaperExperiment, Printed
 from rollcall.leaderboard.ranking import rank
 from rollcall.leaderboard.runs import Run, unarchive
 from tests.support import results
@@ -223,20 +222,6 @@ def test_numbers_stated_for_a_round_are_points_in_the_colour_of_the_line():
     figure = paper_curves(made, cells(made, runs(made, ends)))
     assert of_paper(figure) == [("often, MIFA", 10, 75)]
     assert "Diamonds: released code." in caption(figure)
-
-
-def test_rounds_printed_for_a_value_are_points_on_the_curve_that_reaches_it(monkeypatch):
-    """Those after the last round of the runs, or never reached, have no point."""
-    metrics = [
-        Metric(f"{over}_of:test/accuracy>=0.{value}") for value, over in ((3, "round"), (4, "round"), (5, "seconds"))
-    ]
-    made = [Printed({"algorithm": "mifa"}, metric, 50.0, None) for metric in metrics]
-    made += [Printed({"algorithm": "fedavg"}, metrics[0], at, None) for at in (101.0, float("inf"))]
-    monkeypatch.setattr(curves, "printed", lambda experiment: made)
-    compared = COMPARED.only({"participation": ["often"]})
-    figure = paper_curves(compared, cells(compared, runs(compared, ends)))
-    assert of_paper(figure) == [("MIFA", 50, 30), ("MIFA", 50, 40)]
-    assert "Diamonds: printed." in caption(figure)
 
 
 def test_another_model_of_a_method_has_a_line_beside_the_evaluated_one(monkeypatch):

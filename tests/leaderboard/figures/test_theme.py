@@ -12,7 +12,8 @@ import pytest
 
 from rollcall.benchmark.config.metric import Metric
 from rollcall.leaderboard.figures import ranking_curves, save
-from rollcall.leaderboard.figures.theme import axis, room, stretches
+from rollcall.leaderboard.figures.others import stretches
+from rollcall.leaderboard.figures.theme import axis, room
 from rollcall.leaderboard.ranking import rank
 from rollcall.leaderboard.runs import Run
 

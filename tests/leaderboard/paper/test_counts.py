@@ -2,8 +2,7 @@
 
 import pytest
 
-from rollcall.leaderboard.paper.claims import VERDICTS
-from rollcall.leaderboard.paper.counts import claim_counts, decided, is_trained, of_papers
+from rollcall.leaderboard.paper.claims import VERDICTS, claim_counts, decided, is_trained, of_papers
 from rollcall.leaderboard.paper.reproduction import Judged
 from tests.support.results import experiment, runs
 

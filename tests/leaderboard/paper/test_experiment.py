@@ -54,10 +54,10 @@ def test_a_file_that_starts_from_another_has_claims_of_its_own(tmp_path):
 @pytest.mark.parametrize(
     ("told", "complaint"),
     [
-        ({"claims": [CLAIM | {"along": "algorthm"}]}, "claims: along: 'algorthm' is not allowed; must be one of panel, algorithm, local.lr"),
-        ({"claims": [CLAIM | {"slope": "algorithm"}]}, "claims: slope: 'algorithm' is not allowed; must be one of local.lr"),
+        ({"claims": [CLAIM | {"along": "algorthm"}]}, "claims.0.along: 'algorthm' is not allowed; must be one of panel, algorithm, local.lr"),
+        ({"claims": [CLAIM | {"slope": "algorithm"}]}, "claims.0.slope: 'algorithm' is not allowed; must be one of local.lr"),
         ({"claims": [CLAIM | {"of": {"algorithm": "fedav"}}]}, "claims.0.of.algorithm: 'fedav' is not allowed; must be one of fedavg, mifa"),
-        ({"variants": {"raw": {"claims": [CLAIM | {"along": "algorthm"}]}}}, "claims: along: 'algorthm' is not allowed; must be one of panel, algorithm, local.lr"),
+        ({"variants": {"raw": {"claims": [CLAIM | {"along": "algorthm"}]}}}, "variants.raw.claims.0.along: 'algorthm' is not allowed; must be one of panel, algorithm, local.lr"),
         ({"claims": [CLAIM | {"readings": {"a": {"says": "x", "variant": "row"}}}]}, "claims.0.readings.a.variant: 'row' is not allowed; must be one of raw"),
         ({"claims": [CLAIM | {"readings": {"a": {"says": "x", "where": {"panel": "b"}}}}]}, "claims.0.readings.a.where: 'panel' is not allowed; must be one of algorithm, local.lr"),
         ({"data_missing": [{"algorithm": "fedprox"}]}, "data_missing.0.algorithm: 'fedprox' is not allowed; must be one of fedavg, mifa"),

@@ -8,8 +8,7 @@ import pytest
 from rollcall.benchmark.config.metric import Metric
 from rollcall.leaderboard.cells import cells
 from rollcall.leaderboard.kept import papers
-from rollcall.leaderboard.paper.experiment import PaperExperiment
-from rollcall.leaderboard.paper.reported import FOLDER, printed, printed_for
+from rollcall.leaderboard.paper.experiment import FOLDER, PaperExperiment, printed, printed_for
 
 
 def test_printed_numbers_in_our_units(numbers):

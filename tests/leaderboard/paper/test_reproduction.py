@@ -11,6 +11,7 @@ import yaml
 from rollcall import leaderboard
 from rollcall.benchmark.config.metric import Metric
 from rollcall.leaderboard.cells import cells
+from rollcall.leaderboard.figures.intervals import printed_beside
 from rollcall.leaderboard.kept import papers
 from rollcall.leaderboard.paper import reproduction as module
 from rollcall.leaderboard.paper.claims import VERDICTS
@@ -21,7 +22,6 @@ from rollcall.leaderboard.paper.reproduction import (
     messages,
     origin,
     overrides,
-    printed_beside,
     reproduction,
     stated,
     statements,
@@ -50,10 +50,10 @@ def of_raw(**options):
 def test_a_variant_is_compared_seed_by_seed_where_it_changes_the_trial(numbers):
     both = Judged(COMPARED, [*runs(COMPARED, ends), *of_raw()])
     table = both.variant_tables["as_released"]
-    assert table.titles == ["cell", "paper's settings", "as_released", "change", "seeds", "rounds"]
+    assert table.titles == ["cell", "as_released", "paper", "difference", "wins"]
     assert table.rows == [  # of fedavg, which the variant leaves as it is, nothing is said
-        ["often, MIFA", "80.0", "70.0", "-10.0 [-10.0, -10.0]", 3, "100"],
-        ["seldom, MIFA", "80.0", "70.0", "-10.0 [-10.0, -10.0]", 3, "100"],
+        ["often", "70.0", "80.0", "-10.0 [-10.0, -10.0]†", "0 of 3"],
+        ["seldom", "70.0", "80.0", "-10.0 [-10.0, -10.0]†", "0 of 3"],
     ]
     longer = runs(COMPARED, ends, rounds=200, skip=(0, 1))
     for paper_alone in (runs(COMPARED, ends), [*runs(COMPARED, ends, skip=(2,)), *longer]):

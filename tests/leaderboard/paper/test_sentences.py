@@ -11,8 +11,7 @@ from rich.console import Console
 
 from rollcall.benchmark.config.base import validated
 from rollcall.benchmark.config.metric import Metric
-from rollcall.leaderboard.paper.claims import ClaimResult, PlaceResult
-from rollcall.leaderboard.paper.counts import Told
+from rollcall.leaderboard.paper.claims import ClaimResult, PlaceResult, Told
 from rollcall.leaderboard.paper.experiment import Claim
 from rollcall.leaderboard.paper.quantities import estimate, geometric
 from rollcall.leaderboard.paper.sentences import change, claims_json, claims_list, claims_table, interval, tally_of
@@ -108,7 +107,7 @@ def test_a_terminal_has_a_row_for_each_claim_with_its_whole_sentence():
     text = console.export_text()
     assert max(map(len, text.splitlines())) <= 80
     lines = [line.split() for line in text.splitlines()]
-    assert ["1", "undecided,", "partly", "run", "So.", "1", "of", "2", "hold"] in lines
+    assert ["1", "undecided,", "partly", "run", "So.", "1", "holds,", "1", "undecided"] in lines
     (row,) = (line for line in lines if line[:2] == ["2", "holds"])
     assert row[-3:] == ["20.0", "%", "12.3"]
     assert "end." in text

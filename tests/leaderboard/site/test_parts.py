@@ -9,7 +9,6 @@ from rollcall.leaderboard.site.parts import KNOWLEDGE, own_part, parts, prose
 def test_every_method_says_its_cost_use_and_paper():
     for name, part in parts("algorithm").items():
         assert {"Cost", "When to use"} <= set(part.sections), name
-        assert part.bibtex.startswith(f"@misc{{{name},\n"), name
         assert "<pre>" in part.body, name  # the paper's algorithm
 
 
@@ -19,17 +18,6 @@ def test_what_a_file_says_is_what_the_class_says(name):
     part, method = parts("algorithm")[name], ALGORITHMS[name]()
     assert part.limit == method.properties.limit
     assert {*method.requires} <= {key for key, words in KNOWLEDGE.items() if words in part.knows}
-
-
-def test_bibtex_has_authors_title_venue_and_year():
-    assert parts("algorithm")["mifa"].bibtex.splitlines() == [
-        "@misc{mifa,",
-        "  author = {Gu and Huang and Zhang and Huang},",
-        "  title = {{Fast Federated Learning in the Presence of Arbitrary Device Unavailability}},",
-        "  howpublished = {NeurIPS},",
-        "  year = {2021},",
-        "}",
-    ]
 
 
 def test_text_is_escaped_and_code_is_marked():
