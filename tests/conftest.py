@@ -3,6 +3,7 @@
 import os
 import shutil
 from importlib.metadata import version
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -69,6 +70,16 @@ def _database(tmp_path_factory):
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(mlflow_copy, "connect", copied)
+        yield
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _without_mlflow():
+    # To import MLflow takes seconds in each process: runs are copied to it where a test is about that.
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(
+            "rollcall.benchmark.sweep.run.find_spec", lambda name: None if name == "mlflow" else find_spec(name)
+        )
         yield
 
 

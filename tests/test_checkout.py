@@ -36,6 +36,7 @@ def copy(tmp_path):
     return tmp_path
 
 
+@pytest.mark.full
 def test_another_checkout_does_not_test_the_installed_code(copy):
     test = "tests/test_checkout.py::test_all_modules_are_of_this_checkout_and_are_imported_once"
     command = [sys.executable, "-P", "-m", "pytest", "-p", "no:cacheprovider", test]

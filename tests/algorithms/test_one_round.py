@@ -4,14 +4,8 @@ import pytest
 import torch
 
 from rollcall.algorithms import (
-    F3AST,
     CAFed,
-    FedAvg,
-    FedPBC,
-    LocalSGD,
-    MoreAvailable,
     Round,
-    Scaffold,
     Traffic,
 )
 
@@ -62,39 +56,6 @@ def vector(*values):
 X = vector(10.0, 20.0)
 
 
-KNOWN = {"stationary": vector(0.5, 0.25, 0.8), "correlation": vector(0.1, 0.0, -0.5)}
-
-
-@pytest.mark.parametrize(
-    ("method", "active", "trains"),
-    [
-        (F3AST(capacity=1), [0, 1, 2], [0]),  # all rates are alike: the lowest id
-        (MoreAvailable(), [0, 2], [2]),  # the mean of pi is 0.517
-        (FedPBC(), [2], [0, 1, 2]),
-    ],
-    ids=str,
-)
-def test_only_selected_clients_train(method, active, trains):
-    work = Fixed()
-    method.round(method.init(X, 3), X, call(active, **KNOWN), work)
-    assert work.asked == [trains]
-
-
-def test_ca_fed_by_hand():
-    """alpha = 1/3 each. Round 0: no loss lies above its least, no client is left out. Round 1: client 0's loss has risen
-    from 1 to 2, so gap = (1, 0, 0) and Gamma = 1: eps = 1/3 with all clients; without client 0 it is 0 + 4 kappa2 / 9.
-
-    That is less for kappa2 < 3/4. Without client 1 eps would rise, to 1/2 + 4 kappa2 / 9.
-    """
-    for kappa2, included in ((0.7, [False, True, True]), (0.8, [True, True, True])):
-        method, work = CAFed(kappa2=kappa2), Fixed((2.0, 2.0, 3.0))
-        _, state = method.round(method.init(X, 3), X, call([0, 2], **KNOWN), Fixed())
-        update, state = method.round(state, X, call([0, 2], t=1, **KNOWN), work)
-        assert work.asked == [[0, 2], [i for i in (0, 2) if included[i]]]
-        assert update.tolist() == pytest.approx([(included[0] / 0.5 - 4 / 0.8) / 3, 6 / 0.8 / 3])
-        assert method.traffic(state, call([0, 2])) == Traffic(up=1 + included[0], down=2)
-
-
 def test_ca_fed_leaves_a_client_without_held_out_samples_out_of_the_mean():
     """Losses 10, unknown, 30: the unknown one counts as their mean, 20."""
     method, known = CAFed(losses="validation"), {"stationary": vector(0.5, 0.5, 0.5), "correlation": vector(0, 0, 0)}
@@ -124,19 +85,3 @@ def test_ca_fed_watches_before_it_trains():
     assert work.asked == []
     update, _ = method.round(state, X, call([0, 2], t=2), work)
     assert update.tolist() == pytest.approx([(1 / (4 / 5) - 4 / (3 / 5)) / 3, 6 / (3 / 5) / 3])
-
-
-@pytest.mark.parametrize(
-    ("method", "expected"),
-    [
-        (FedAvg(), Traffic(up=2, down=2)),
-        (Scaffold(), Traffic(up=4, down=4)),
-        (LocalSGD(), Traffic(up=3, down=3)),
-        (F3AST(capacity=1), Traffic(up=1, down=1)),
-        (FedPBC(), Traffic(up=2, down=2)),
-        (MoreAvailable(), Traffic(up=1, down=1)),  # the mean of pi is 0.517: client 2 alone
-    ],
-    ids=str,
-)
-def test_traffic(method, expected):
-    assert method.traffic(method.init(X, 3), call([0, 2], **KNOWN)) == expected

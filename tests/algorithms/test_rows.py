@@ -7,10 +7,6 @@ import torch
 from rollcall.algorithms import Rows
 
 
-def ids(*clients):
-    return torch.tensor(clients, dtype=torch.int64)
-
-
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 def test_like_a_dense_matrix(dtype):
     """Uneven rounds, empty ones, one of everybody; what was given before stays as it was."""
@@ -36,10 +32,3 @@ def test_like_a_dense_matrix(dtype):
     for before, values, place in past:
         assert torch.equal(before.values, values)
         assert torch.equal(before.place, place)
-
-
-def test_numbers_of_another_type_or_length_are_no_rows():
-    kept = Rows.begin(torch.zeros(2, dtype=torch.float64), 3)
-    for wrong in (torch.zeros(1, 2), torch.zeros(1, 3, dtype=torch.float64), torch.zeros(2, 2, dtype=torch.float64)):
-        with pytest.raises((RuntimeError, IndexError, TypeError)):
-            kept.put(ids(1), wrong)

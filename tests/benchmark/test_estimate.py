@@ -5,12 +5,10 @@ import pytest
 
 from rollcall import Trial
 from rollcall.benchmark import estimate, timing
-from rollcall.benchmark.config.trial import Analysis
 from rollcall.benchmark.engines import Work
-from rollcall.benchmark.estimate import estimates, missing, wall, work
+from rollcall.benchmark.estimate import estimates, wall
 from rollcall.benchmark.federation.module import Federation
 from rollcall.participation import Population
-from rollcall.tasks import Batches
 
 DIGITS = {
     "task": {"name": "digits", "clients": 12, "model": "linear", "validation": 0.5},
@@ -89,16 +87,6 @@ def test_kinds_of_work_are_probed_once_and_methods_that_ask_all_are_charged_for_
     assert watched == [1]  # kind of work, for four trials
 
 
-def test_a_larger_evaluation_is_some_of_its_batches_in_proportion(monkeypatch):
-    clocked(monkeypatch, loop=0.01, client=0.03, batch=0.5)
-    monkeypatch.setattr(
-        "rollcall.tasks.base.ClientData.evaluation", lambda self, split: Batches(self.splits[split], 100)
-    )
-    (seconds,) = estimates([Trial.read(DIGITS)]).values()
-    # 718 training and 360 test images: 8 and 4 batches, of which 2 and 2 are evaluated.
-    assert seconds == pytest.approx(25 * 0.1 + 4 * 12 * 0.5)
-
-
 def test_roll_calls_are_counted():
     targets = {"name": "quadratic", "targets": np.zeros((4, 1))}
     mask = np.zeros((400, 4))
@@ -109,46 +97,3 @@ def test_roll_calls_are_counted():
         for method in ("mifa", "fedpbc")
     ]
     assert estimate.computing(trials, Population(4)) == [4, 4, 0.75, 4]
-
-
-def test_with_a_clock_only_the_clients_in_time_are_computed():
-    """Four are available and the first two uploads count: methods that ask all see the four, others the two."""
-    task = {"name": "quadratic", "targets": np.zeros((5, 1))}
-    settings = {"task": task, "participation": {"name": "trace", "mask": [[1, 1, 1, 1, 0]]}, "rounds": 9}
-    clock = {"clock": {"speed": [1, 2, 3, 4, 5], "wait": {"first": 2}}}
-    trials = [Trial.read(settings | clock | {"algorithm": name}) for name in ("fedavg", "mifa", "fedpbc")]
-    assert estimate.computing(trials, Population(5)) == [2, 2, 4]
-
-
-def test_what_counts_as_the_same_work():
-    def kind(**changes):
-        return work(Trial.read(DIGITS | changes)).digest
-
-    same = [{"algorithm": "mifa"}, {"participation": "full"}, {"seed": 3}, {"rounds": 7}, {"server": {"lr": 0.5}}]
-    same += [
-        {"local": {"steps": 2, "batch_size": 4, "lr": 3.0}},
-        {"evaluation": {"every": 3, "splits": ["test"]}},
-    ]
-    other = [{"local": {"steps": 3, "batch_size": 4}}, {"local": {"steps": 2, "batch_size": 5}}]
-    other += [{"task": DIGITS["task"] | {"clients": 13}}, {"numerics": {"dtype": "float64"}}]
-    other += [{"local": {"steps": 2, "batch_size": 4, "momentum": 0.5}}]
-    assert {kind(**changes) for changes in same} == {kind()}
-    assert len({kind(**changes) for changes in other} | {kind()}) == 6
-    assert work(Trial.read(DIGITS)).numerics.device == "cpu"
-
-
-def test_analyses_are_left_out_and_missing_data_are_named(tmp_path, monkeypatch):
-    monkeypatch.setenv("ROLLCALL_DATA", str(tmp_path))
-    analysis = Analysis.read(
-        {
-            "analysis": {
-                "name": "rollcall.benchmark.experiments.fedpbc.analyses:prop1_limit",
-                "targets": [0, 1],
-                "probability": [0.5, 0.5],
-            }
-        }
-    )
-    assert estimates([analysis]) == {}
-    tasks = [{"name": name, "clients": 2} for name in ("mnist", "cinic10", "digits")]
-    trials = [Trial.read({"task": task, "algorithm": "fedavg", "rounds": 1}) for task in tasks]
-    assert missing([analysis, *trials]) == ["cinic10", "mnist"]

@@ -1,8 +1,5 @@
 """An installed package offers choices through entry points."""
 
-import json
-import os
-import subprocess
 import sys
 import tomllib
 from pathlib import Path
@@ -44,13 +41,3 @@ def test_a_trial_uses_it(installed):
     assert len(read("partition", "every_nth").build(np.array([0, 1, 0]), 2, 0).rows) == 2
     with pytest.raises(SettingError, match=r"must be one of local_sgd, .*square_root; or your own as"):
         read("algorithm", "square_roots")
-
-
-@pytest.mark.full
-def test_the_list_has_it(installed):
-    command = [sys.executable, "-m", "rollcall.cli", "list", "--json"]
-    environment = os.environ | {"PYTHONPATH": str(installed)}
-    listed = json.loads(subprocess.run(command, capture_output=True, text=True, env=environment).stdout)
-    summary = "rollcall_example:SquareRoot, of the installed package rollcall-example"
-    assert listed["algorithm"]["square_root"] == summary
-    assert "every_nth" in listed["partition"]

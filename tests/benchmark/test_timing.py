@@ -6,7 +6,7 @@ import pytest
 from command import rollcall
 
 from rollcall.benchmark import timing as bench
-from rollcall.benchmark.timing import WORKS, Case, Federated, measure, seconds_per_round
+from rollcall.benchmark.timing import WORKS, Case, Federated, measure
 
 pytestmark = pytest.mark.full
 
@@ -59,19 +59,6 @@ def test_figures_are_times_by_rounds_and_clients(monkeypatch):
     assert (row["clients"], row["active"], row["steps"], row["batch"]) == (20, 12, 2, 4)
 
 
-def test_short_rounds_are_repeated(monkeypatch):
-    now, done = 0.0, []
-
-    def run(t):
-        nonlocal now
-        now += 0.4
-        done.append(t)
-
-    monkeypatch.setattr(bench, "perf_counter", lambda: now)
-    assert seconds_per_round(run, "cpu", 1.0) == pytest.approx(0.4)
-    assert done == [1, 2, 3]
-
-
 def test_the_command_prints_rows_as_json(capsys):
     code, out, err = rollcall(capsys, *SMALL, "--json")
     assert (code, err) == (0, "1 of 2 measured\n2 of 2 measured\n")
@@ -81,29 +68,3 @@ def test_the_command_prints_rows_as_json(capsys):
         assert set(row) == FIELDS
         assert (row["clients"], row["active"], row["steps"], row["batch"]) == (4, 2, 5, 4)
         assert all(0 < row[f"{cost}_min"] <= row[cost] <= row[f"{cost}_max"] for cost in COSTS)
-
-
-def test_more_active_than_clients_are_left_out(capsys):
-    sizes = ("--clients", "2,3", "--active", "3", "--engine", "vectorised", "--json")
-    (row,) = json.loads(rollcall(capsys, *SMALL, *sizes)[1])
-    assert (row["clients"], row["active"]) == (3, 3)
-
-
-@pytest.mark.parametrize(
-    ("option", "value", "must"),
-    [
-        ("active", "1,x", "whole numbers separated by commas"),
-        ("active", "0", "in 1 to 100, the clients"),
-        ("engine", "sequental", "of auto, sequential, vectorised"),
-    ],
-)
-def test_a_wrong_option_is_one_line_and_exit_code_2(option, value, must, capsys):
-    code, out, err = rollcall(capsys, "bench", f"--{option}", value)
-    assert (code, out, err.replace("'", "")) == (2, "", f"error: {option}: {value} is not allowed; must be {must}\n")
-
-
-def test_the_command_prints_a_table(capsys):
-    code, out, _ = rollcall(capsys, *SMALL, "--engine", "vectorised")
-    assert code == 0
-    assert "ms/client-round" in out
-    assert "digits, K 5, batch 4; cpu, " in out

@@ -50,33 +50,8 @@ def test_two_methods_in_an_experiment_and_in_its_variants(file, capsys):
     assert (data["overall"]["cells"], data["overall"]["better"]) == (2, 2)
 
 
-def test_two_variants(file, capsys):
-    rows, _ = rows_of(capsys, "slow", "paper", file)
-    assert rows == [("mine", {"algorithm": "fedavg"}, 0.5, 0), ("mine", {"algorithm": "fedpbc"}, 0.75, 0)]
-
-
-def test_one_screen(file, capsys, monkeypatch):
-    monkeypatch.setenv("COLUMNS", "80")
-    code, out, _ = rollcall(capsys, "compare", "fedpbc", "fedavg", file)
-    assert code == 0
-    assert "fedpbc is better in 2 of 2 cells" in out
-    assert len(out.splitlines()) <= 24
-    assert max(map(len, out.splitlines())) <= 80
-
-
 def test_nothing_to_compare(file, capsys):
     code, _, err = rollcall(capsys, "compare", "fedpbc", "fedavgg", file)
     assert code == 2
     assert "with runs of both 'fedpbc' and 'fedavgg'" in err
     assert err.endswith("must be one of fedavg, fedpbc, paper, slow. Did you mean fedavg?\n")
-
-
-@pytest.mark.full
-def test_without_an_experiment_all_that_have_both(file, capsys):
-    """Kept runs of the suite; and, in a store, own runs whose experiment's file is known."""
-    rows, data = rows_of(capsys, "fedavg", "fedavg_debiased")
-    assert {row[0] for row in rows} >= {"sun/fig2"}
-    assert data["overall"]["cells"] == len(rows)
-    assert rollcall(capsys, "run", file, "--executor", "inline", "--seeds", "0", "--rounds", "10")[0] == 0
-    rows, _ = rows_of(capsys, "fedavg", "fedpbc", "--mine")
-    assert [row[:2] for row in rows] == [("mine", {})]

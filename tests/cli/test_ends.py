@@ -78,14 +78,6 @@ def test_sys_exit_in_a_method_fails_its_trial_alone(store, tmp_path, capsys):
     assert states == {"failed", "finished"}
 
 
-def test_a_second_ctrl_c_says_a_line(store, tmp_path, capsys):
-    """The second one raises KeyboardInterrupt at once; Lightning would end the process with code 1."""
-    file = write(tmp_path, grid={"seed": [0], "algorithm": [method(tmp_path, "raise KeyboardInterrupt")]})
-    code, _, err = rollcall(capsys, "run", file, "--executor", "inline")
-    assert (code, err.splitlines()[-1][:16]) == (130, "Stopped at once.")
-    assert {RunFolder(path.parent).state for path in store.rglob("status.json")} == {"interrupted"}
-
-
 def test_a_failed_trial_leaves_its_traceback(store, tmp_path, capsys):
     file = write(tmp_path, grid={"seed": [0], "algorithm": [method(tmp_path, "raise ValueError('no such luck')")]})
     code, _, err = rollcall(capsys, "run", file, "--executor", "inline")

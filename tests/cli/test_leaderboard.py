@@ -10,7 +10,6 @@ from urllib.parse import unquote
 import pytest
 import yaml
 
-from rollcall.benchmark.search.answer import Best, How, Tuned
 from rollcall.leaderboard.runs import archive
 from tests.support.command import TINY, rollcall, write
 from tests.support.results import runs
@@ -78,38 +77,6 @@ def test_without_results_nothing_was_run_and_the_next_step_can_be_copied(file, c
     assert err.endswith(f"first: rollcall run {file} --store 'my runs'\n")
 
 
-def test_a_variant_has_a_table_of_its_own(file, capsys):
-    content = yaml.safe_load(Path(file).read_text())
-    variants = {"steep": {"about": "a larger rate", "trial": {"local": {"lr": 0.2}}}}
-    Path(file).write_text(yaml.safe_dump(content | {"variants": variants}))
-    options = ("--executor", "inline", "--only", "algorithm=fedavg", "--variant", "steep")
-    assert rollcall(capsys, "run", file, *options)[0] == 0
-    code, out, _ = rollcall(capsys, "leaderboard", file, "--mine")
-    assert (code, "no run with the paper's settings; shown: variants steep" in " ".join(out.split())) == (0, True)
-    code, out, _ = rollcall(capsys, "leaderboard", file, "--mine", "--variant", "steep")
-    assert (code, "all rows: FedAvg; runs: your own, in runs; 1 of 2 cells run" in " ".join(out.split())) == (0, True)
-
-
-@pytest.mark.fault
-def test_a_table_is_printed_even_if_its_files_cannot_be_written(file, tmp_path, capsys):
-    (tmp_path / "taken").write_text("a file")
-    code, out, err = rollcall(capsys, "leaderboard", file, "--to", "taken")
-    assert code == 2
-    assert "1 undecided FedPBC ends nearer" in " ".join(out.split())
-    assert err == "error: taken: the files cannot be written (File exists); choose a folder with --to DIR\n"
-
-
-@pytest.mark.fault
-def test_a_link_in_the_store_is_not_followed(file, tmp_path, capsys):
-    folder, other = tmp_path / "runs" / "mine", tmp_path / "other.md"
-    folder.mkdir(parents=True)
-    other.write_text("before")
-    (folder / "leaderboard.md").symlink_to(other)
-    assert rollcall(capsys, "leaderboard", file)[0] == 0
-    assert other.read_text() == "before"
-    assert (folder / "leaderboard.md").read_text().startswith("# Tiny")
-
-
 def test_a_baseline_in_every_form(file, tmp_path, capsys):
     """Two seeds have no interval: fedpbc is 1 below fedavg. The rows of a paper's experiment are ranked then."""
     code, out, _ = rollcall(capsys, "leaderboard", file, "--against", "fedavg")
@@ -133,46 +100,7 @@ def test_a_baseline_in_every_form(file, tmp_path, capsys):
     )
 
 
-def test_a_ranking_has_kept_runs_and_own_ones_with_other_settings(file, capsys):
-    """Own runs with a rate that the file does not name are ranked too; own runs that are fewer than the kept ones are not."""
-    data = json.loads(rollcall(capsys, "leaderboard", file, "--against", "fedpbc", "--json")[1])
-    assert data["provenance"]["sources"] == ["kept"]
-    own = ("run", file, "--executor", "inline", "--seeds", "0", "--only", "algorithm=fedavg")
-    for settings in ((), ("--set", "local.lr=0.01")):
-        assert rollcall(capsys, *own, *settings)[0] == 0
-    data = json.loads(rollcall(capsys, "leaderboard", file, "--against", "fedpbc", "--json")[1])
-    found = {(*row["labels"].values(), row["seeds"], row["source"]) for row in data["rows"]}
-    assert found == {
-        ("fedpbc", "0.1", 2, "kept"),
-        ("fedavg", "0.1", 2, "kept"),
-        ("fedavg", "0.01", 1, "own"),
-    }
-    assert data["provenance"]["sources"] == ["kept", "own"]
-
-
-def test_rows_at_the_answer_of_a_search_say_so(file, tmp_path, capsys):
-    """fedavg's answer is 0.01. Without the answer it says nothing."""
-    how = How(date="", metric="", mode="min", search="grid", scheduler="none", seeds=(9,), space={"local.lr": [1]})
-    answer = {"when": {"algorithm": "fedavg"}, "settings": {"local.lr": 0.01}, "score": 1.0, "gradients": 1.0}
-    tuned = tmp_path / "runs" / "mine" / "tuned.yaml"
-    Tuned(experiment="mine", best={"fedavg": Best(**answer, rounds=20, samples=2, how=how)}).write(tuned)
-
-    def run(method, rate):
-        only = ("--seeds", "0,1", "--only", f"algorithm={method}", "--set", f"local.lr={rate}")
-        assert rollcall(capsys, "run", file, "--executor", "inline", *only)[0] == 0
-
-    def searched():
-        shown = ("leaderboard", file, "--mine", "--against", "fedpbc", "--metric", "train/loss", "--json")
-        rows = json.loads(rollcall(capsys, *shown)[1])["rows"]
-        return [row["searched"] for row in rows if "searched" in row]
-
-    run("fedpbc", 0.1)
-    run("fedavg", 0.01)
-    assert searched() == [True]
-    tuned.unlink()
-    assert searched() == [False]
-
-
+@pytest.mark.full
 def test_methods_over_conditions_have_files_of_their_own(file, tmp_path, capsys):
     content = yaml.safe_load(Path(file).read_text())
     models = [{"name": "bernoulli", "probability": one} for one in (0.5, 0.7)]

@@ -5,51 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from rollcall.cli.papers import FOLDER, RESULTS, archive, report
-from rollcall.leaderboard.kept import papers
+from rollcall.cli.papers import archive, report
 from rollcall.leaderboard.paper.experiment import PaperExperiment
 from rollcall.leaderboard.runs import PACKAGE, unarchive
 from rollcall.leaderboard.runs import archive as keep
 from tests.support.results import COMPARED, ends, printed_numbers, runs
-
-
-def test_experiments_of_papers():
-    names = [experiment.name for experiment in papers()]
-    assert "fedpbc/table1" in names
-    assert "quickstart" not in names
-    assert [experiment.name for experiment in papers(["sun/fig1"])] == ["sun/fig1"]
-
-
-@pytest.fixture
-def asked(monkeypatch):
-    """Which metrics are read, by experiment."""
-    metrics_read = {}
-    monkeypatch.setattr(
-        "rollcall.leaderboard.runs.own", lambda store, name, metrics: metrics_read.update({name: metrics}) or []
-    )
-    return metrics_read
-
-
-@pytest.mark.parametrize(
-    ("named", "metric"),
-    [
-        ("ca_fed/fig1", "weight/rare-lasting"),  # of Fig. 1 (d), which shares its runs
-        ("ca_fed/fig1d", "test/accuracy/per_client"),
-    ],
-)
-def test_what_is_kept_serves_all_experiments_that_share_the_runs(named, metric, asked, capsys):
-    archive([named])
-    assert list(asked) == ["ca_fed/fig1"]
-    assert metric in asked["ca_fed/fig1"]
-    assert "No finished runs of these experiments in runs." in capsys.readouterr().out
-
-
-def test_results_of_an_experiment_of_ones_own_are_kept(tmp_path, asked):
-    file = tmp_path / "mine.yaml"
-    text = "title: Mine\ntrial: {task: digits, rounds: 3}\ngrid: {algorithm: [fedavg]}\nreport: {metrics: {test/loss: min}}\n"
-    file.write_text(text)
-    archive([str(file)])
-    assert asked == {"mine": ["test/loss"]}
 
 
 def test_the_working_directory_is_written_and_not_the_package_and_other_settings_are_left_out(
@@ -95,12 +55,3 @@ def test_the_report_is_written_into_the_working_directory(there, capsys):
     assert written(there) == ["leaderboard/FINDINGS.md", "leaderboard/REPRODUCTION.md"]
     assert written(there.parent / "site-packages") == package
     assert "leaderboard/REPRODUCTION.md, leaderboard/FINDINGS.md and" in capsys.readouterr().out
-
-
-def test_the_users_own_archive_counts(there):
-    """Half of the runs leave the claim open; it is an own check."""
-    report()
-    assert "| own checks |  |" in (there / "leaderboard/REPRODUCTION.md").read_text()
-    keep(runs(COMPARED, ends)[6:], "paper/fig", ["test/accuracy"], FOLDER / RESULTS)
-    report()
-    assert "| own checks | 1 |" in (there / "leaderboard/REPRODUCTION.md").read_text()

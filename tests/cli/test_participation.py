@@ -5,10 +5,10 @@ import json
 import numpy as np
 import pytest
 import yaml
-from command import TINY, rollcall, write
+from command import rollcall, write
 
 from rollcall.cli.participation import load
-from rollcall.participation import Bernoulli, Population, Trace, fits, recording
+from rollcall.participation import Bernoulli, Population, Trace, fits
 from rollcall.participation.summary import summarise
 
 
@@ -44,18 +44,6 @@ def test_a_summary_of_rounds_counted_by_hand():
     assert summary.weights["l1"] == pytest.approx(np.abs(weights - 1 / 3).sum())
     assert summary.weights["total_variation"] == pytest.approx(np.abs(weights - 1 / 3).sum() / 2)
     assert summary.weights["chi_square"] == np.inf
-
-
-def test_a_model_of_a_file_with_classes(spec, capsys):
-    file = spec(30, name="markov", probability={"name": "class_coupled", "sigma0": 2})
-    code, out, _ = rollcall(capsys, "participation", file, "--json", "--rounds", "500")
-    assert code == 0
-    summary = json.loads(out)
-    assert (summary["clients"], summary["rounds"]) == (30, 500)
-    model = model_of(file)
-    assert summary["active"][0] == pytest.approx(recording.record(model, 500).sum(axis=1).mean())
-    assert summary["memory"][1] == pytest.approx(model.correlation.mean())
-    assert "lag-1 autocorrelation" in rollcall(capsys, "participation", file, "--rounds", "50")[1]
 
 
 def test_a_recorded_roll_call_replays(spec, tmp_path, capsys):
@@ -127,14 +115,3 @@ def test_models_of_an_experiment_go_by_name(tmp_path, capsys, store):
     based = tmp_path / "based.yaml"
     based.write_text(f"{{title: One method, base: {single}}}")
     assert isinstance(model_of(str(based)), Bernoulli)
-
-
-def test_a_panel_whose_data_are_not_here_is_passed_over_unless_it_is_asked_for(tmp_path, capsys, monkeypatch):
-    monkeypatch.setenv("ROLLCALL_DATA", str(tmp_path / "empty"))
-    mnist = {"name": "mnist", "clients": 3, "model": "linear"}
-    panels = {"big": {"trial": {"task": mnist}}, "small": {"trial": {"task": TINY["trial"]["task"]}}}
-    file = write(tmp_path, panels=panels, trial={key: value for key, value in TINY["trial"].items() if key != "task"})
-    code, out, err = rollcall(capsys, "participation", file, "--rounds", "50")
-    assert (code, "panel small" in " ".join(out.split()), err) == (0, True, "")
-    code, _, err = rollcall(capsys, "participation", file, "--only", "panel=big")
-    assert (code, err) == (2, f"error: no data set of {file} is here; to download one: rollcall data fetch mnist\n")

@@ -10,9 +10,8 @@ import pandas as pd
 import pytest
 import yaml
 from command import TINY, rollcall, write
-from filelock import FileLock
 
-from rollcall import Trial, simulate
+from rollcall import simulate
 from rollcall.benchmark.config.base import load_yaml
 from rollcall.benchmark.config.errors import SettingError
 from rollcall.benchmark.federation.run_folder import RunFolder
@@ -127,22 +126,6 @@ def test_a_setting_of_one_method(store, tmp_path, capsys):
     assert "'fedou' is not allowed; must be one of fedavg, fedau. Did you mean fedau?" in refused
 
 
-def test_settings_are_varied_and_judged_by_any_metric(store, tmp_path, capsys):
-    task = {"name": "digits", "clients": 3, "model": "linear"}
-    file = write(
-        tmp_path, trial=TINY["trial"] | {"task": task, "rounds": 4}, report={"metrics": {"test/accuracy": "max"}}
-    )
-    common = ("run", file, "--executor", "inline", "--only", "algorithm=fedavg", "--json")
-    assert rollcall(capsys, *common, "--seeds", "0")[0] == 0
-    more = ("--seeds", "5", "--set", "task.validation=0.2", "--set", "local.lr=0.3,0.1", "--rounds", "6")
-    code, out, _ = rollcall(capsys, *common, *more)
-    reports = [(report["algorithm"], report["seed"], report["metrics"]["round"]) for report in json.loads(out)]
-    assert (code, reports) == (0, [("fedavg", 5, 6)] * 2)
-    rows = json.loads(rollcall(capsys, "leaderboard", file, "--metric", "validation/accuracy=max", "--json")[1])["rows"]
-    assert sorted(row["labels"]["local.lr"] for row in rows) == ["0.1", "0.3"]  # the first run has no such split
-    assert rows[0]["mean"] >= rows[1]["mean"]
-
-
 def test_all_of_a_paper_are_run_and_one_that_fails_stops_no_other(store, tmp_path, capsys, monkeypatch):
     monkeypatch.setattr("rollcall.benchmark.config.experiment.LIBRARY", tmp_path)
     (tmp_path / "jones").mkdir()
@@ -167,20 +150,6 @@ def test_all_of_a_paper_are_run_and_one_that_fails_stops_no_other(store, tmp_pat
     assert rollcall(capsys, "run", *arguments, "--executor", "inline", "--only", "algorithm=fedavg")[0] == 0
     (file,) = (store / "jones" / "table2").glob("fedavg-seed7*/trial.yaml")
     assert yaml.safe_load(file.read_text())["local"]["lr"] == 0.4
-
-
-def test_a_trial_that_another_process_runs_has_not_failed(store, tmp_path, capsys):
-    file = write(tmp_path, grid={"seed": [0, 1], "algorithm": ["fedavg"]})
-    trial = Trial.read(TINY["trial"] | {"algorithm": "fedavg", "seed": 0})
-    folder = store / "tiny" / trial.name
-    folder.mkdir(parents=True)
-    with FileLock(folder / "lock"):
-        code, out, err = rollcall(capsys, "run", file, "--executor", "inline")
-    assert code == 0
-    assert "1 run now, 0 before, 0 failed, 1 running elsewhere (rerun the command later)" in out
-    assert f"{trial.name}  running elsewhere" in err
-    code, out, _ = rollcall(capsys, "run", file, "--executor", "inline")
-    assert "1 run now, 1 before, 0 failed" in out
 
 
 def test_what_other_code_computed_is_told_and_redone_on_request(store, tmp_path, capsys, monkeypatch):
@@ -272,7 +241,6 @@ def test_the_executor_is_ray_if_it_is_installed_or_its_options_are_given(monkeyp
     ("option", "value", "message"),
     [
         ("--gpus-per-trial", "half", "gpus-per-trial: 'half' is not allowed; must be a number from 0"),
-        ("--gpus-per-trial", "-1", "gpus-per-trial: '-1' is not allowed"),
         ("--checkpoint-every", "often", "checkpoint-every: 'often' is not allowed; must be a number above 0 with s"),
         ("--storage", "nowhere://runs", "storage: 'nowhere://runs' is not allowed"),
         ("--ray-address", "127.0.0.1:1", "ray-address: no Ray cluster answers at '127.0.0.1:1'"),

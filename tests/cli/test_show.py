@@ -8,7 +8,6 @@ import pytest
 from command import TINY, rollcall, write
 
 from rollcall.algorithms import ALGORITHMS
-from rollcall.benchmark import estimate
 
 
 def test_list(store, tmp_path, capsys, monkeypatch):
@@ -97,13 +96,12 @@ def test_a_part_is_shown_with_its_options(capsys, tmp_path):
     assert "must be one of probability/constant, schedule/constant" in rollcall(capsys, "show", "constant")[2]
 
 
-@pytest.mark.parametrize("command", ["show", "run"])
 @pytest.mark.parametrize(
-    ("trial", "complaint"),
+    ("command", "trial", "complaint"),
     [
-        ({"local": {"lr": 0.1, "stps": 2}}, "local.stps: is not a setting"),
-        ({"algorithm": {"name": "fedau", "cutof": 3}}, "algorithm.cutof: is not an option of fedau"),
-        ({"local": {"steps": -2}}, "local.steps: -2 is not allowed"),
+        ("show", {"local": {"lr": 0.1, "stps": 2}}, "local.stps: is not a setting"),
+        ("run", {"algorithm": {"name": "fedau", "cutof": 3}}, "algorithm.cutof: is not an option of fedau"),
+        ("run", {"local": {"steps": -2}}, "local.steps: -2 is not allowed"),
     ],
 )
 def test_a_setting_of_ones_own_file_is_refused_with_its_line(command, trial, complaint, store, tmp_path, capsys):
@@ -116,23 +114,10 @@ def test_a_setting_of_ones_own_file_is_refused_with_its_line(command, trial, com
     assert Path(file).read_text().splitlines()[int(found[1]) - 1].strip().startswith(key)
 
 
-def test_show_estimates_where_the_data_are_here(store, tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr("os.cpu_count", lambda: 2)
-    # 0.5 s a round, 2.5 s an evaluation: 10 + 3 x 2.5 (after 0, 10 and 20 rounds), four times.
-    monkeypatch.setattr(estimate, "probe", lambda *_: estimate.Pace(loop=0.5, client=0.0, batch=2.5))
-    out = rollcall(capsys, "show", write(tmp_path), "--estimate")[1]
-    assert "about 35 s with 2 at once on this machine, 70 s one after another (estimated from short probes)" in out
-    monkeypatch.setenv("ROLLCALL_DATA", str(tmp_path / "empty"))
-    out = rollcall(capsys, "show", "mnist", "--estimate")[1]
-    assert "No estimate without mnist. To download: rollcall data fetch mnist" in out
-    assert not (tmp_path / "empty").exists()
-
-
 @pytest.mark.parametrize(
     ("name", "counts", "kept"),
     [
         ("sun/fig2", "", "; 440 in the kept results"),
-        ("fedpbc/table1", "", r"; 0 in the kept results, \d+ with fewer rounds"),
         ("quickstart", "15 trials, 4,500 rounds in all; ", "; 15 in the kept results"),
     ],
 )
@@ -141,16 +126,3 @@ def test_finished_and_kept_trials_are_counted(name, counts, kept, tmp_path, caps
     (line,) = [line for line in out.splitlines() if "finished in" in line]
     assert line.startswith(counts)
     assert re.search(f"0 finished in {re.escape(str(tmp_path / name))}{kept}$", line)
-
-
-def test_markup_of_rich_in_texts_is_printed_as_it_is(store, tmp_path, capsys):
-    """`[/]` is an error in rich's markup, `[red]` a colour and `:smile:` a picture."""
-    grid = {"algorithm": {"[/]a": "fedavg", "b[red]": "mifa"}}
-    file = write(tmp_path, name="m[red]x", title="A [/] title :smile:", grid=grid)
-    assert "A [/] title :smile:" in rollcall(capsys, "show", file)[1]
-    assert rollcall(capsys, "run", file, "--executor", "inline")[0] == 0
-    assert "m[red]x" in rollcall(capsys, "status")[1]
-    code, table, _ = rollcall(capsys, "leaderboard", file)
-    assert code == 0
-    assert "[/]a" in table
-    assert "b[red]" in table

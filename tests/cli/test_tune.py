@@ -2,23 +2,14 @@
 
 import json
 import shlex
-from importlib.util import find_spec
 
 import pytest
-import yaml
 from command import rollcall, write
 from filelock import FileLock
 
 from rollcall.benchmark.federation.run_folder import RunFolder
-from rollcall.benchmark.sweep import run
 
 ARGUMENTS = ["--metric", "train/distance", "--samples", "2"]
-
-
-@pytest.fixture(autouse=True)
-def _no_mlflow(monkeypatch):
-    # Creating a database takes seconds.
-    monkeypatch.setattr(run, "find_spec", lambda name: None if name == "mlflow" else find_spec(name))
 
 
 def test_the_answer_as_json_and_as_a_table(tmp_path, store, capsys):
@@ -53,49 +44,6 @@ def test_the_command_for_the_final_table_runs(tmp_path, store, capsys, monkeypat
     assert code == 0
     assert "2 trials" in output
     assert "in my runs/tiny" in output
-
-
-def test_a_variant_has_files_of_its_own_and_the_experiment_file_stays(tmp_path, store, capsys):
-    """The answer of one would replace that of another: 5 steps against 2."""
-    file = write(tmp_path, variants={"more": {"about": "More steps.", "trial": {"local": {"steps": 5}}}})
-    text = (tmp_path / "tiny.yaml").read_text()
-    options = ["--space", "local.lr=0.1", "--only", "algorithm=fedavg", "--rounds", "2", "--executor", "inline"]
-    arguments = ["tune", file, *options, "--metric", "train/distance"]
-    scores = {}
-    for variant in ("", "more"):
-        chosen = ["--variant", variant] if variant else []
-        code, output, _ = rollcall(capsys, *arguments, *chosen)
-        suffix = f"-{variant}" if variant else ""
-        file_of_answer = store / "tiny" / f"tuned{suffix}.yaml"
-        words = " ".join(["rollcall run", file, *chosen, "--tuned", str(file_of_answer)])
-        assert (code, words in output) == (0, True)
-        answer = yaml.safe_load(file_of_answer.read_text())
-        (sample,) = json.loads((store / "tiny" / "search" / f"samples{suffix}.json").read_text())
-        assert (answer["variant"], answer["best"]["fedavg"]["score"]) == (variant, pytest.approx(sample["score"]))
-        scores[variant] = sample["score"]
-        pictures = {path.name for path in (store / "tiny" / "search").glob("*.svg")}
-        assert {f"{name}{suffix}.svg" for name in ("settings", "progress")} <= pictures
-    assert scores[""] > scores["more"]
-    first = yaml.safe_load((store / "tiny" / "tuned.yaml").read_text())
-    assert first["best"]["fedavg"]["score"] == pytest.approx(scores[""])
-    assert (tmp_path / "tiny.yaml").read_text() == text
-    run = ["run", file, "--tuned", str(file_of_answer), "--executor", "inline", "--rounds", "2"]
-    code, _, error = rollcall(capsys, *run)
-    assert (code, error) == (2, "error: tuned: the file is of tiny --variant more; must be of tiny\n")
-    assert rollcall(capsys, *run, "--variant", "more", "--only", "algorithm=fedavg", "--seeds", "1")[0] == 0
-
-
-def test_a_search_without_an_answer_says_so(tmp_path, store, capsys):
-    space = ["--space", "local.lr=1e30,1e31", "--metric", "train/distance", "--executor", "inline"]
-    arguments = ["tune", write(tmp_path), *space, "--only", "algorithm=fedavg"]
-    code, output, error = rollcall(capsys, *arguments)
-    warning, line = error.splitlines()[-2:]
-    assert (code, output) == (1, "")
-    assert line == f"No answer: all 2 samples failed. Their errors: {store / 'tiny' / 'search' / 'samples.json'}"
-    assert warning.startswith("Warning: fedavg: all samples failed; there is no answer. The first: diverged")
-    assert not list(store.rglob("*.svg"))
-    code, output, _ = rollcall(capsys, *arguments, "--json")
-    assert (code, json.loads(output)) == (1, {"best": {}})
 
 
 @pytest.mark.parametrize(

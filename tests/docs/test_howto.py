@@ -9,8 +9,6 @@ import torch
 
 from rollcall import simulate
 from rollcall.benchmark.config.choice import read
-from rollcall.benchmark.config.experiment import places
-from rollcall.leaderboard.paper.experiment import PaperExperiment
 from rollcall.participation import Population
 
 PAGES = Path(__file__).parents[2] / "docs" / "howto"
@@ -88,13 +86,3 @@ def test_results(tmp_path, monkeypatch):
     exec(code("results.md", blocks=4), names)
     assert names["means"]["mifa"].iloc[-1] == pytest.approx(0.957, abs=1e-3)  # of the kept runs: this one is shorter
     assert names["accuracy"].item() == pytest.approx(result.history["test/accuracy"].iloc[-1])
-
-
-def test_a_clock(tmp_path):
-    file = tmp_path / "my_clock.yaml"
-    file.write_text(re.findall(r"```yaml\n(.*?)```", (PAGES / "clock.md").read_text(), re.DOTALL)[0])
-    experiment = PaperExperiment.read(str(file))
-    trial = next(iter(places(experiment))).trial
-    history = simulate(trial.model_copy(update={"rounds": 3})).history
-    assert 0 < history["time/seconds"].iloc[-1] <= 3 * 4
-    assert {"test/accuracy", "time/seconds"} <= {*experiment.metrics}

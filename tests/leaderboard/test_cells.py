@@ -47,21 +47,6 @@ def test_own_runs_replace_kept_ones_only_if_as_long_and_as_many(rounds, skip, co
     assert len(alone.runs) == 3 - len(skip)
 
 
-def test_a_run_that_was_evaluated_otherwise_has_no_place():
-    made = experiment()
-    seldom = experiment(trial=made.trial | {"evaluation": {"every": 50}})
-    assert not any(cell.runs for cell in cells(made, runs(seldom, lambda *_: 0.5)))
-
-
-def test_a_mean_over_seeds_is_after_equal_rounds():
-    made = experiment()
-    rising = [0.01 * i for i in range(11)]  # after 0, 10, ..., 100 rounds
-    longer = [run for run in runs(made, lambda *_: rising) if run.tags["seed"] == "2"]
-    (cell, *_) = cells(made, [*runs(made, lambda *_: rising[:6], rounds=50, skip=(2,)), *longer])
-    assert cell.finals(ACCURACY, 1).tolist() == pytest.approx([0.05] * 3)
-    assert cell.rounds_run == 50
-
-
 def test_a_window_is_of_the_runs_own_length_and_never_shortened():
     made = experiment()
     curve = [0.0] * 8 + [0.4, 0.6, 0.8]  # after 80, 90, 100 rounds
@@ -100,17 +85,6 @@ def test_the_mean_curve_reaches_a_value_in_another_round_than_the_mean_seed():
     assert cell.mean(Metric("round_of:test/accuracy>=0.45"), 1) == math.inf
 
 
-def test_a_method_of_the_users_own_stands_among_the_others(tmp_path):
-    file = tmp_path / "mine.py"
-    file.write_text("from rollcall.algorithms.fedavg import FedAvg\n\n\nclass Mine(FedAvg):\n    pass\n")
-    made = experiment()
-    joined = made.joined("algorithm", [f"{file}:Mine"])
-    found = cells(made, runs(joined, lambda labels, seed: float(labels["algorithm"] == "Mine")))
-    mine = [cell for cell in found if cell.labels["algorithm"] == "Mine"]
-    assert [cell.finals(ACCURACY, 1).tolist() for cell in mine] == [[1.0] * 3] * 2
-    assert [len(cell.runs) for cell in found] == [3] * 6
-
-
 def test_a_place_that_asks_for_fewer_rounds_looks_at_the_same_run():
     """Two panels of 30 and 100 rounds: one run, looked at after 30 rounds and after 100."""
     made = experiment(panels={"short": {"trial": {"rounds": 30}}, "long": {}})
@@ -121,14 +95,3 @@ def test_a_place_that_asks_for_fewer_rounds_looks_at_the_same_run():
         rounds, end = (30, 0.3) if cell.labels["panel"] == "short" else (100, 1.0)
         assert (cell.rounds_run, cell.rounds, len(cell.runs)) == (rounds, rounds, 3)
         assert cell.finals(ACCURACY, 1).tolist() == pytest.approx([end] * 3)
-
-
-def test_all_evaluations_count_over_time():
-    """Those between the regular ones, too: 0, 0.6, 0.3 after rounds 0, 5 and 10."""
-    made = experiment()
-    found = runs(made, lambda *_: [0.0, 0.3], rounds=10)
-    (cell, *_) = cells(made, found)
-    for run in cell.runs.values():
-        run.history.loc[5, "test/accuracy"] = 0.6
-    assert cell.over_time(ACCURACY, "time-average").tolist() == pytest.approx([0.3] * 3)
-    assert cell.over_time(ACCURACY, "maximum").tolist() == [0.6] * 3

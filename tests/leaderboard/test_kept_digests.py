@@ -44,13 +44,29 @@ def by_hand(texts):
     return hashlib.sha256(json.dumps(written, sort_keys=True).encode()).hexdigest()[:10]
 
 
-@pytest.mark.parametrize("name", FILES)
-def test_a_kept_result_has_the_digest_of_its_settings(name, plans):
-    kept, planned = json.loads(lzma.decompress(FILES[name].read_bytes())), plans[name]
+def trials(name):
+    """The digests of kept trials with their tags and settings."""
+    kept = json.loads(lzma.decompress(FILES[name].read_bytes()))
     assert kept["trials"]
-    for trial, own in kept["trials"].items():
-        tags, settings = (kept["common"][part] | own[part] for part in ("tags", "settings"))
+    return {
+        trial: [kept["common"][part] | own[part] for part in ("tags", "settings")]
+        for trial, own in kept["trials"].items()
+    }
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_a_kept_result_has_the_digest_of_its_settings(name):
+    for trial, (tags, settings) in trials(name).items():
         assert tags["rollcall.trial"] == trial
-        assert trial in planned
         if not any(text.endswith((".npy", ".npz")) for text in settings.values()):  # else the files' content counts
             assert by_hand({"seed": tags["seed"]} | settings) == trial, settings
+
+
+@pytest.mark.full
+def test_every_kept_result_is_of_an_experiment(plans):
+    for name in FILES:
+        assert set(trials(name)) <= plans[name], name
+
+
+def test_kept_results_are_found_by_the_digests_of_their_experiment():
+    assert set(trials("quickstart")) == {digest(place.spec) for place in places(PaperExperiment.read("quickstart"))}

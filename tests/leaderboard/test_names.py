@@ -12,7 +12,6 @@ from rollcall.leaderboard.names import (
     OWN,
     _names,
     label_name,
-    label_names,
     method_name,
     model_name,
     paper_of,
@@ -86,14 +85,6 @@ def test_labels_of_other_axes() -> None:
     assert label_name("task.partition.alpha", "0.1") == "0.1"
 
 
-def test_labels_with_one_name_stay_as_they_are() -> None:
-    labels = ["a.py:Mine", "b.py:Mine", "mifa"]
-    assert label_names("algorithm", labels) == {"a.py:Mine": "a.py:Mine", "b.py:Mine": "b.py:Mine", "mifa": "MIFA"}
-    styles = [style(label, labels) for label in labels]
-    assert len({(one.colour, one.dash) for one in styles}) == 3
-    assert style("a.py:Mine") == style("Mine")  # whatever the table calls it
-
-
 def methods(name: str) -> frozenset[str]:
     """The methods of an experiment."""
     choices = [place.spec["algorithm"] for place in places(PaperExperiment.read(name)) if "algorithm" in place.spec]
@@ -120,11 +111,3 @@ def test_a_method_of_ones_own_moves_no_other() -> None:
     assert style("Mine", shown) == style("Mine", ["Mine"])
     assert len({(one.colour, one.dash) for one in own}) == 3
     assert {one.colour for one in own} <= set(OWN)
-
-
-def test_rows_of_one_method_share_its_colour() -> None:
-    rows = ["fedavgm", "fedavgm beta=0.5", "fedavgm beta=0.9"]
-    styles = [style(row, rows) for row in rows]
-    assert styles[0] == style("fedavgm")
-    assert len({one.colour for one in styles}) == 1
-    assert len({one.dash for one in styles}) == 3

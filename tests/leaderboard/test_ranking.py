@@ -4,11 +4,10 @@ import pandas as pd
 import pytest
 
 from rollcall.benchmark.config.digest import nested
-from rollcall.benchmark.config.errors import SettingError
 from rollcall.benchmark.config.experiment import places
 from rollcall.benchmark.config.metric import Metric
 from rollcall.leaderboard.figures import ranking_curves
-from rollcall.leaderboard.ranking import Axis, axes, metric_of, only, rank, row_labels
+from rollcall.leaderboard.ranking import Axis, axes, only, rank
 from rollcall.leaderboard.runs import Run
 from rollcall.leaderboard.tables import long_rows, ranking_table
 from tests.support.results import experiment
@@ -80,77 +79,6 @@ def test_labels_select_as_in_run():
     assert chosen({"participation": ["bernoulli"]}, axes=()) == [0, 1]
 
 
-def test_a_value_that_no_run_has_is_refused():
-    with pytest.raises(SettingError, match=r"^only participation: 'trace' .* one of bernoulli, bernoulli#2, cyclic$"):
-        chosen({"participation": ["trace"]})
-    with pytest.raises(SettingError, match=r"^only: 'other' is not allowed; must be one of "):
-        chosen({"other": [1]})
-
-
-def test_the_direction_of_a_metric_of_an_option():
-    ways = ("max", "min", "zero")
-    assert [metric_of("metric", f"train/x={way}", ()).direction for way in ways] == list(ways)
-    assert metric_of("metric", "train/bias", ()).direction == "zero"
-    assert metric_of("metric", "round_of:test/accuracy>=0.9", ()).direction == "min"  # the sooner, the better
-    with pytest.raises(SettingError, match=r"^metric: 'train/x' .* better: train/x=max, =min or =zero$"):
-        metric_of("metric", "train/x", ())
-
-
-def test_an_option_is_shown_if_rows_of_that_choice_differ_in_it():
-    cells = [
-        {"algorithm": "a", "participation": "bernoulli", "participation.delta": "0.1"},
-        {"algorithm": "a", "participation": "cyclic", "participation.length": "100"},
-    ]
-    assert row_labels(cells, []) == [("a", {"participation": "bernoulli"}), ("a", {"participation": "cyclic"})]
-    cells.append(cells[0] | {"participation.delta": "0.2"})
-    shown = [settings for _, settings in row_labels(cells, [])]
-    assert shown == [
-        {"participation": "bernoulli", "participation.delta": "0.1"},
-        {"participation": "cyclic", "participation.delta": ""},
-        {"participation": "bernoulli", "participation.delta": "0.2"},
-    ]
-
-
-def test_labels_stand_for_the_settings_behind_them():
-    paths = frozenset({"participation"})
-    often = (("participation", "bernoulli"), ("participation.p", "0.9"))
-    night = (("participation", "cyclic"), ("participation.p", "0.1"))
-    axis = Axis("participation", paths, {often: "often", night: "night"})
-    cells = [{"algorithm": "a", "local.lr": lr, **dict(where)} for where in (often, night) for lr in ("1", "2")]
-    assert [settings for _, settings in row_labels(cells, [axis])] == [
-        {"participation": "often", "local.lr": "1"},
-        {"participation": "often", "local.lr": "2"},
-        {"participation": "night", "local.lr": "1"},
-        {"participation": "night", "local.lr": "2"},
-    ]
-    assert [settings for _, settings in row_labels(cells[:2], [axis])] == [{"local.lr": "1"}, {"local.lr": "2"}]
-    cells[0]["participation.p"] = "0.5"  # off the axis
-    shown = [settings for _, settings in row_labels(cells, [axis])]
-    assert shown[0] == {"local.lr": "1", "participation": "bernoulli", "participation.p": "0.5"}
-    assert shown[1] == {"local.lr": "2", "participation": "bernoulli", "participation.p": "0.9"}
-
-
-def test_an_axis_with_one_label_hides_no_setting():
-    """As the panel of a file without panels: overrides give its methods rates of their own."""
-    cells = [{"algorithm": name, "local.lr": lr} for name, lr in (("a", "1"), ("b", "3"))]
-    panel = Axis("panel", frozenset({"algorithm", "local"}), {tuple(sorted(cell.items())): "" for cell in cells})
-    assert row_labels(cells, [panel]) == [("a", {"local.lr": "1"}), ("b", {"local.lr": "3"})]
-
-
-def test_methods_show_their_options_unless_the_file_names_them():
-    cells = [{"algorithm": "fedau", "algorithm.cutoff": cutoff} for cutoff in ("5", "50")]
-    parts = [tuple(sorted(cell.items())) for cell in cells]
-    in_list = Axis("algorithm", frozenset({"algorithm"}), dict(zip(parts, ("fedau", "fedau#2"), strict=True)))
-    assert [method for method, _ in row_labels(cells, [in_list])] == ["fedau cutoff=5", "fedau cutoff=50"]
-    named = Axis("algorithm", frozenset({"algorithm"}), dict(zip(parts, ("short", "long"), strict=True)))
-    assert row_labels(cells, [named]) == [("short", {}), ("long", {})]
-
-
-def test_two_methods_of_one_class_name_show_their_files():
-    cells = [{"algorithm": name} for name in ("one.py:Half", "two.py:Half", "one.py:Whole", "fedavg")]
-    assert [method for method, _ in row_labels(cells, [])] == ["one.py:Half", "two.py:Half", "Whole", "fedavg"]
-
-
 METRICS = (Metric("test/accuracy", "max"), Metric("train/loss", "min"))
 
 
@@ -201,13 +129,6 @@ def test_rows_compete_only_under_the_same_conditions():
     assert best == {("b", "full"), ("a", "trace")}  # the rate is a matter of tuning, participation is not
 
 
-def test_of_two_runs_of_a_seed_the_later_counts():
-    runs = [run("mine.py:A", 0, [0.1]), run("mine.py:A", 0, [0.7])]
-    (cell,) = rank(runs, METRICS, last_rounds=1).cells
-    assert (method(cell), accuracy(cell).mean) == ("A", 0.7)
-    assert (len(cell.runs), str(accuracy(cell))) == (1, "70.0")  # one seed has no deviation
-
-
 def test_the_table_of_a_ranking():
     runs = [
         run(method, seed, [0.1, accuracy], [9.0, 10 * accuracy], **{"participation": p, "local.lr": "0.1"})
@@ -253,9 +174,3 @@ def test_a_cell_with_a_diverged_run_has_no_mean_and_ranks_last():
         (None, 2),
     ]
     ranking_curves(ranking)
-
-
-def test_a_run_is_no_diverged_one_as_it_was_before():
-    one = diverging(run("a", 0, [0.1, 0.2, 0.3, 0.4]), 15)
-    assert one.diverged
-    assert not one.until(10).diverged

@@ -8,7 +8,7 @@ import pytest
 from rich.console import Console
 
 from rollcall.leaderboard import render
-from rollcall.leaderboard.render import Column, Number, Table, number
+from rollcall.leaderboard.render import Column, Number, Table
 
 COLUMNS = [
     Column("method", words=True),
@@ -34,12 +34,6 @@ def test_markdown():
         "\nhow; bold: best\n"
     )
     assert render.markdown(PLAIN).endswith("| 50.0 ± 25.0 |  | 2 |\n\nhow\n")
-
-
-def test_csv_has_all_digits_and_a_column_for_each_axis():
-    rows = [{"labels": {"algorithm": "a"}, "mean": 1 / 3}, {"labels": {"algorithm": "b", "pace": "slow"}, "mean": None}]
-    lines = render.comma_separated(rows).splitlines()
-    assert lines == ["algorithm,mean,pace", "a,0.3333333333333333,", "b,,slow"]
 
 
 def test_latex():
@@ -87,21 +81,6 @@ def test_terminal_marks_the_best():
     assert ["a_1", "0.1", "50.0", "±", "25.0", "*", "-10.0", "2"] in lines
     assert ["b", "inf", "1"] in lines
     assert lines[-1] == ["how;", "*", "best"]
-
-
-def test_a_table_wider_than_the_terminal_is_split_between_groups():
-    groups = ["", "one", "one", "two", "size"]
-    columns = [Column(f"title{i}", words=True, group=group) for i, group in enumerate(groups)]
-    table = Table(columns, [[letter * 10 for letter in row] for row in ("abcde", "zbcdf")], "how")
-    parts = {width: ["".join(line) for line in shown(table, width) if "aaa" in line[0]] for width in (80, 60, 40)}
-    a, b, c, d, e = (letter * 10 for letter in "abcde")
-    assert parts == {80: [a + b + c + d + e], 60: [a + b + c + d, a + e], 40: [a + b + c, a + d + e]}
-
-
-def test_a_terminal_narrower_than_one_part_breaks_entries_and_loses_none():
-    columns = [Column("method", words=True), Column("x", group="x")]
-    table = Table(columns, [["long words here", number(0.25, 0.5, "{:.4f}".format)]], "how")
-    assert {"long", "words", "here", "0.2500", "0.5000"} <= {word for line in shown(table, 20) for word in line}
 
 
 HOSTILE = [r"\input{/etc/passwd}", "=cmd|'/C calc'!A0", "<script>alert(1)</script>", "[/] [red]x"]

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pandas as pd
 import pytest
 import yaml
-from command import TINY, rollcall, write
+from command import TINY, rollcall
 
 from rollcall import Trial, simulate
 from rollcall.benchmark.config.metric import Metric
@@ -61,25 +61,6 @@ def test_a_window_that_is_not_covered_has_no_mean():
     assert math.isnan(Run({}, settings | {"rounds": 60}, run.history).final(Metric("test/a"), 100))
 
 
-def test_a_threshold_is_looked_for_in_regular_evaluations():
-    run = Run({}, RUN.spec | {"evaluation": {"every": 20}}, RUN.history)
-    assert run.final(Metric("round_of:a>=2")) == 20.0
-    assert run.final(Metric("round_of:a>=8")) == math.inf  # reached after round 10 only
-    assert RUN.final(Metric("round_of:a>=8")) == 10.0
-
-
-def test_a_run_as_it_was_earlier():
-    early = RUN.until(20)
-    assert (early.rounds, early.history["a"].tolist()) == (20, [8.0, 4.0])
-    assert RUN.until(100).rounds == 40
-
-
-def test_the_runs_of_a_cell_differ_in_their_seeds_alone():
-    one, other = (Run({}, {"rounds": 40, "seed": seed, "local": {"lr": 1}}, RUN.history) for seed in (0, 1))
-    assert one.cell == other.cell
-    assert one.cell != one.until(10).cell
-
-
 def test_the_evaluation_of_the_untrained_model_is_never_part_of_a_mean():
     run = Run({}, {"rounds": 20}, pd.DataFrame({"a": [8.0, 4.0, 2.0]}, [0, 10, 20]))
     assert run.final(Metric("a"), last_rounds=20) == 3.0
@@ -91,17 +72,6 @@ def test_the_evaluation_of_the_untrained_model_is_never_part_of_a_mean():
 
 
 TRIAL = Trial.read(TINY["trial"] | {"algorithm": "fedpbc", "seed": 3, "evaluation": {"every": 5}})
-
-
-def test_a_run_that_is_continued_counts_with_the_rounds_that_it_had_finished(store):
-    folder = RunFolder(store / "tiny" / TRIAL.name)
-    simulate(TRIAL, folder=folder.path)
-    status = folder.status | {"state": "running", "rounds": 40, "finished": 15}
-    folder._write(**status)
-    (run,) = own(store, "tiny")
-    assert (run.rounds, run.history.index.tolist()) == (15, [0, 5, 10, 15])
-    folder._write(**status | {"finished": 0})
-    assert own(store, "tiny") == []
 
 
 @pytest.mark.parametrize("last", [None, {"rounds": 4, "every": 2}])
@@ -123,14 +93,6 @@ def test_a_run_that_was_continued_counts_as_one_run_of_all_rounds(last, store, t
         assert run.until(12).window(metric, 4).index.tolist() == [10, 12]
 
 
-def test_a_folder_that_cannot_be_read_is_left_out_with_a_warning(store, capsys):
-    simulate(TRIAL, folder=store / "tiny" / "good")
-    simulate(TRIAL, folder=store / "tiny" / "bad")
-    (store / "tiny" / "bad" / "trial.yaml").unlink()
-    assert len(own(store, "tiny")) == 1
-    assert f"left out: {store / 'tiny' / 'bad'}: " in capsys.readouterr().err
-
-
 def test_no_mean_mixes_versions_of_the_users_code(store, tmp_path, capsys):
     method = "from rollcall.algorithms.fedavg import FedAvg\n\n\nclass Mine(FedAvg):\n    {}\n"
     for number, seeds in enumerate([(0, 1, 2), (0,)]):
@@ -147,31 +109,6 @@ def test_no_mean_mixes_versions_of_the_users_code(store, tmp_path, capsys):
     assert [run.tags["seed"] for run in own(store, "tiny")] == ["3"]
     (tmp_path / "mine.py").unlink()
     assert [run.tags["seed"] for run in own(store, "tiny")] == ["0", "3"]
-
-
-def test_a_leaderboard_needs_no_mlflow(store, tmp_path, capsys, monkeypatch):
-    for module in (
-        "rollcall.leaderboard.boards",
-        "rollcall.leaderboard.runs",
-        "rollcall.cli.run",
-        "rollcall.benchmark.sweep.run",
-    ):
-        monkeypatch.setattr(f"{module}.find_spec", lambda name: None, raising=False)
-    file = write(tmp_path, grid={"seed": [0, 1], "algorithm": ["fedavg"]})
-    assert rollcall(capsys, "run", file, "--executor", "inline")[0] == 0
-    assert not (store / "mlflow.db").exists()
-    code, out, _ = rollcall(capsys, "leaderboard", file, "--format", "md")
-    assert code == 0
-    assert f"runs: your own, in {store}" in out
-
-
-def test_a_metric_with_a_typo_lists_those_that_exist(store, tmp_path, capsys):
-    file = write(tmp_path, grid={"seed": [0], "algorithm": ["fedavg"]})
-    rollcall(capsys, "run", file, "--executor", "inline")
-    code, _, err = rollcall(capsys, "leaderboard", file, "--metric", "train/dist=min")
-    assert code == 2
-    assert "metric: 'train/dist' is not allowed; no run measured it. Measured: cost/" in err
-    assert "train/distance" in err
 
 
 def test_ones_own_runs_replace_kept_ones_and_rows_say_so(store, tmp_path, capsys, monkeypatch):
@@ -224,24 +161,3 @@ def test_of_two_archives_the_longer_run_of_a_trial_counts_and_of_equal_ones_the_
     assert len(both) == len(unarchive("paper/fig", ours, users)) == 4
     assert len(unarchive("paper/fig", ours, ours)) == 3
     assert len(unarchive("paper/fig", tmp_path / "none", users)) == 4
-
-
-def test_a_shorter_run_replaces_no_longer_one(tmp_path):
-    whole, short = (runs(COMPARED, lambda *_: 0.5, rounds=rounds)[0] for rounds in (100, 50))
-    short = replace(short, spec=short.spec | {"local": {"lr": "written otherwise"}})  # of the same trial
-    archive([whole], "paper/fig", ["test/accuracy"], tmp_path)
-    archive([short], "paper/fig", ["test/accuracy"], tmp_path)
-    assert [run.rounds for run in unarchive("paper/fig", tmp_path)] == [100]
-
-
-@pytest.mark.parametrize("digest", ["1234567890", "0012345678", "12345e6789"])
-def test_a_digest_may_look_like_a_number(tmp_path, digest):
-    run = runs(COMPARED, lambda *_: 0.5)[0]
-    archive([replace(run, tags=run.tags | {"rollcall.trial": digest})], "paper/fig", ["test/accuracy"], tmp_path)
-    (again,) = unarchive("paper/fig", tmp_path)
-    assert again.history["test/accuracy"].tolist() == run.history["test/accuracy"].tolist()
-
-
-@pytest.mark.parametrize("name", ["sun/fig2", "fedpbc/fig2"])
-def test_the_results_that_come_with_rollcall_are_the_default(name):
-    assert len(unarchive(name)) > 0

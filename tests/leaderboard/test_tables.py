@@ -1,12 +1,9 @@
 """The table of a paper and long rows, by hand."""
 
-import math
-
 import pytest
 
 from rollcall.leaderboard.cells import cells
 from rollcall.leaderboard.paper.claims import check_claim
-from rollcall.leaderboard.paper.experiment import Printed
 from rollcall.leaderboard.render import latex
 from rollcall.leaderboard.runs import Run
 from rollcall.leaderboard.tables import long_rows, paper_table
@@ -50,29 +47,6 @@ def reported_over(last_rounds):
     return made, cells(made, runs(made, lambda *_: [0.5] * 11)), []
 
 
-@pytest.mark.filterwarnings("error")
-def test_a_threshold_that_is_never_reached_is_infinite():
-    made = experiment(report={"metrics": {"round_of:test/accuracy>=0.45": "min"}})
-    (row, *_) = paper_table(made, cells(made, runs(made, lambda labels, seed: [0.4, 0.5] if seed else [0.1])), []).rows
-    assert (str(row[2]), row[2].mean) == ("not reached", math.inf)
-
-
-def test_a_metric_that_is_printed_for_other_cells_only_is_left_out():
-    made = experiment(report={"metrics": {f"round_of:test/accuracy>=0.{value}": "min" for value in (3, 4, 5)}})
-    first, second, third = made.report.metrics
-    numbers = [
-        Printed({"participation": "often"}, first, 10.0, None),
-        Printed({"participation": "seldom"}, second, 5.0, None),
-    ]
-    seldom = [cell for cell in cells(made, runs(made, ends)) if cell.labels["participation"] == "seldom"]
-    titles = [column.title for column in paper_table(made, seldom, numbers).columns]
-    assert titles[1:-2] == [second.head, "printed", "less printed", third.head]  # the third is printed nowhere
-    assert [column.title for column in paper_table(made, seldom, numbers[:1]).columns][1:-2] == [
-        second.head,
-        third.head,
-    ]
-
-
 def test_a_cell_with_a_diverged_seed_has_no_mean(numbers):
     def diverging(run):
         method, seed = run.settings["algorithm"], run.tags["seed"]
@@ -96,11 +70,6 @@ def test_a_cell_with_a_diverged_seed_has_no_mean(numbers):
     assert [place.verdict for place in result.places] == ["undecided", "holds"]  # seldom: no run diverged
 
 
-def test_a_difference_beside_fewer_rounds_says_so(numbers):
-    seldom = texts(paper_table(COMPARED, cells(COMPARED, runs(COMPARED, ends, rounds=50)), numbers))[1][4:]
-    assert seldom == ["80.0 ± 10.0", "40.0", "(+40.0 at 50%)", "3 of 3", "50 of 100"]
-
-
 def test_what_does_not_cover_the_window_is_empty():
     made, found, numbers = reported_over(200)
     table = paper_table(made, found, numbers)
@@ -108,18 +77,6 @@ def test_what_does_not_cover_the_window_is_empty():
     assert "empty: the evaluations do not cover these rounds" in table.caption
     assert {(row["mean"], row["evaluations"]) for row in long_rows(found, made.report.metrics, 200)} == {(None, 0)}
     assert {row["evaluations"] for row in long_rows(found, made.report.metrics, 40)} == {4}
-
-
-def test_the_planned_rounds_are_those_of_the_panel_that_was_run():
-    """Table I: CIFAR-10 of 10,000 rounds stood beside `of 4,000`, the number of SVHN."""
-    made = experiment(
-        panels={"svhn": {"trial": {"rounds": 40, "target": "samples"}}, "cifar10": {}},
-        report={"metrics": {"test/accuracy": "max"}, "columns": ["panel"]},
-    )
-    found = runs(made.only({"panel": ["cifar10"]}), lambda *_: 0.5, rounds=30)
-    table = paper_table(made, cells(made, found), [])
-    assert {row[-1] for row in table.rows} == {"30 of 100"}
-    assert {row["planned"] for row in long_rows(cells(made, found), made.report.metrics, 1)} == {100}
 
 
 def test_long_rows(numbers):

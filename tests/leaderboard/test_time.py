@@ -9,12 +9,8 @@ from results import experiment, runs
 from rollcall import SettingError
 from rollcall.benchmark.config.metric import Metric, direction_of
 from rollcall.leaderboard.cells import cells
-from rollcall.leaderboard.figures import paper_curves
-from rollcall.leaderboard.paper.claims import check_claim
-from rollcall.leaderboard.ranking import rank
 
 SECONDS_OF = Metric("seconds_of:test/accuracy>=0.5", "min")
-CLAIM = {"says": "Sooner.", "tag": "ours", "of": {"algorithm": "mifa"}, "minus": {"algorithm": "fedavg"}}
 
 
 def timed(**changes):
@@ -52,35 +48,3 @@ def test_seconds_until_a_value_is_reached():
     assert mifa.mean(SECONDS_OF, 1) == 40
     assert fedavg.runs["2"].end(SECONDS_OF) == 300
     assert not cells(of, runs(of, lambda labels, seed: 0.5))[0].measured(Metric("gradients_of:test/accuracy>=0.5"))
-
-
-def test_a_claim_about_seconds_has_those_of_each_seed():
-    of, made = timed(claims=[CLAIM | {"metric": SECONDS_OF.name, "most": 0}])
-    (place, _) = check_claim(of.claims[0], of, cells(of, made)).places
-    assert place.quantity.mean == 40 - 200
-    assert place.quantity.cell.spent.tolist() == [[0, 10, 20], [0, 20, 40], [0, 30, 60]]
-    assert place.quantity.cell.end.tolist() == [20, 40, 60]
-
-
-def test_seconds_are_those_of_the_clock_and_else_of_the_machine():
-    _, made = timed()
-    assert made[0].spent("time/seconds").tolist() == [0, 50, 100]
-    machine = replace(made[0], history=made[0].history.drop(columns="time/seconds"))
-    assert machine.spent("time/seconds").tolist() == [0, 18, 36]
-
-
-def test_rows_with_different_clocks_do_not_compete():
-    waits = {"all": "all", "first": {"first": 1}}
-    _, made = timed(grid=experiment().grid | {"clock.wait": waits, "clock.speed": [1.0]})
-    assert len(rank(made, [Metric("test/accuracy")], 1).groups) == 2 * len(waits)
-
-
-def test_a_report_may_draw_over_seconds():
-    of, made = timed(report={"metrics": {"test/accuracy": "max"}, "x": "seconds"})
-    figure = paper_curves(of, [cell for cell in cells(of, made) if cell.labels["participation"] == "often"])
-    points = {(row["line"], row["round"]): row["x"] for row in figure.data.to_dict("records")}
-    assert sorted(points.values()) == [0, 0, 20, 40, 100, 200]
-    assert "Seconds are those of the simulated clock." in " ".join(figure.to_dict()["title"]["text"])
-    rounds = of.model_copy(update={"report": of.report.model_copy(update={"x": "round"})})
-    for by_round in (paper_curves(rounds, cells(of, made)), paper_curves(of, cells(of, made), "round")):
-        assert {*by_round.data["x"]} == {0, 10, 20}

@@ -37,15 +37,6 @@ def test_the_copula_has_the_recorded_covariance_of_pairs():
     assert FITS["copula"][1](MASK)["rho"] == 0.0  # negative correlation
 
 
-@pytest.mark.parametrize("name", FITS)
-def test_every_model_can_be_fitted_to_a_roll_call_with_clients_always_or_never_active(name):
-    mask = np.hstack([MASK, np.ones((5, 1), dtype=bool)])
-    model = matched(Population(5), participation=lambda p: Trace(p, mask=mask), fit=name)
-    if name not in ("uniform", "cyclic"):
-        assert model.stationary.tolist() == [0.4, 0.4, 0.2, 0, 1]
-        assert all(3 not in model.active(t) and 4 in model.active(t) for t in range(50))
-
-
 def test_a_matched_model_is_fitted_to_the_devices_of_the_seed():
     def trace(population):
         return Trace(population, mask=MASK, shuffle=True)
@@ -62,7 +53,7 @@ def test_a_matched_model_is_fitted_to_the_devices_of_the_seed():
 
 
 def test_features_of_a_trace_by_hand(monkeypatch):
-    monkeypatch.setattr(fits, "COMPARED", 4000)
+    monkeypatch.setattr(fits, "COMPARED", 1500)
     # Two clients in turn, twelve hours each: the number active never changes. A third is on at noon of even days.
     hours = np.arange(24 * 20)
     turn = hours % 24 < 12

@@ -39,7 +39,7 @@ def _options(name, m, data):
 
 
 @pytest.mark.parametrize("name", MODELS)
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=8, deadline=None)
 @given(seed=st.integers(0, 2**32), m=st.integers(1, 8), data=st.data())
 def test_any_order_of_asking(name, seed, m, data):
     options = _options(name, m, data)

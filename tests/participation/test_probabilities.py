@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from rollcall.participation import Bernoulli, Population
+from rollcall.participation import Population
 from rollcall.participation.probabilities import (
     class_coupled,
     constant,
@@ -59,20 +59,6 @@ def test_class_coupled_has_a_floor_and_a_released_variant():
     one = class_coupled(Population(8, 0, classes=np.eye(5)[[0] * 8], histogram=COUNTS), sigma0=1, delta=0.0)
     last = class_coupled(Population(8, 0, classes=np.eye(5)[[3] * 8], histogram=COUNTS), sigma0=1, delta=0.0)
     assert realised == pytest.approx(0.75 * one + 0.25 * last)
-
-
-@pytest.mark.parametrize(
-    ("probability", "complaint"),
-    [
-        (1.2, r"probability: 1.2 \(client 0\).*\[0, 1\]"),
-        (np.array([0.5, -0.1, 0.5]), r"probability: -0.1 \(client 1\)"),
-        (np.array([0.5, 0.5, np.nan]), r"probability: nan \(client 2\)"),
-        (np.array([0.5, 0.5]), r"probability: shape \(2,\).*\[3\]"),
-    ],
-)
-def test_probabilities_are_checked(probability, complaint):
-    with pytest.raises(ValueError, match=complaint):
-        Bernoulli(Population(3), probability=probability)
 
 
 def test_sources():

@@ -120,12 +120,6 @@ def test_intervals(text, options, on, notes, replayed):
     assert replayed(separated, clients, "calls.tsv", round_length=600, **options)[0] == on
 
 
-def test_rounds_of_a_tenth(replayed):
-    # Round t starts at 0.1 t. Client 1: [0.05, 0.2) and, overlapping it and written later, [0, 0.15): rounds 0 and 1.
-    text = "client,start,end\n1,0.05,0.2\n0,1.1,1.15\n1,0,0.15\n2,-3,0.05\n2,0.31,0.39\n0,0.3,0.3\n"
-    assert replayed(text, 3, round_length=0.1)[0] == [[11], [0, 1], [0]]
-
-
 @pytest.mark.parametrize(
     ("names", "on"),
     [
@@ -157,46 +151,37 @@ def test_masks_as_text(text, names, on, replayed):
     assert replayed(text, 3, names=names)[0] == on
 
 
-def test_rounds_that_are_numbered_from_one_are_noted(replayed):
-    on, notes = replayed("round,client\n1,0\n2,1\n3,0\n", 2)
-    assert (on, notes) == ([[1, 3], [2]], ["the first 1 rounds are not in the recording: nobody is active"])
-    for text in ("round,client\n0,\n1,0\n2,1\n", "0,0\n1,0\n"):  # an empty round 0 is written
-        assert replayed(text, 2)[1] == []
-
-
-@pytest.mark.parametrize("ending", ["npy", "npz", "csv", "parquet", "csv.gz", "feather", "json"])
+@pytest.mark.parametrize("ending", ["npz", "csv", "parquet", "csv.gz", "json"])
 def test_a_written_mask_is_replayed(tmp_path, ending):
     model = MODELS["markov"](Population(5, 3), probability=np.array([0.1, 0.2, 0.1, 0.3, 0.0]))
     mask = record(model, 60)
     mask[-2:] = False  # empty rounds at the end must not get lost
     file = tmp_path / f"calls.{ending}"
-    if ending in ("npy", "npz", "csv", "parquet"):
+    if ending in ("npz", "csv", "parquet"):
         write(mask, file)
     else:
         table = pd.DataFrame(mask.astype(int)).rename(columns=str)
-        {"csv.gz": table.to_csv, "feather": table.to_feather, "json": table.to_json}[ending](file)
+        {"csv.gz": table.to_csv, "json": table.to_json}[ending](file)
     for path in (file, str(file)):
         assert np.array_equal(record(Trace(Population(5), mask=path), 120), np.tile(mask, (2, 1)))
 
 
-@pytest.mark.parametrize("kind", ["timedelta64[s]", "timedelta64[ms]", "timedelta64[us]"])
-def test_times_of_any_unit_in_parquet(kind, tmp_path):
-    times = {name: pd.to_timedelta([second], unit="s").astype(kind) for name, second in (("start", 0), ("end", 700))}
-    pd.DataFrame({"client": ["a"], **times}).to_parquet(tmp_path / "calls.parquet")
-    assert load(tmp_path / "calls.parquet").tolist() == [("a", 0.0, 700.0)]
+def test_times_of_any_unit_in_parquet(tmp_path):
+    for unit in ("s", "us"):
+        times = {name: pd.to_timedelta([at], unit="s").as_unit(unit) for name, at in (("start", 0), ("end", 700))}
+        pd.DataFrame({"client": ["a"], **times}).to_parquet(tmp_path / "calls.parquet")
+        assert load(tmp_path / "calls.parquet").tolist() == [("a", 0.0, 700.0)]
 
 
 @pytest.mark.parametrize(
     ("text", "complaint"),
     [
-        ("round,client\n0,1\n\n2,1\n", "round '' .line 3 "),
         ("round,client\n0,0\n0,3\n", r"2 recorded devices \(0, 3\) are not allowed; must be 3 for 3 clients"),
         ("client,start,end\n0,1,2\n,5,6\n", "client '' .line 3 .*must be a name"),
         ("client,start,end\n0,1,2\n0,5,4\n", "end '4' .line 3 .*not before it"),
         ("client,start,end\n0,1580428800,1580430000000\n", "end '1580430000000' .line 2 "),
         ("client,start,end\n0,31.01.2020,01.02.2020\n", "start '31.01.2020' .line 2 .*a date such as 2020-01-31"),
         ("client,start,end\n0,2020-01-31 10:00Z,2020-01-31 11:00\n", "end '2020-01-31 11:00' .line 2 .* as its start"),
-        ("client,start,end\na,2020-01-01,9999-12-31\n", "end '9999-12-31' .line 2 "),
         ("client,start,end\n0,0,2\n1,0,2\n2,0,2\n", "round_length: None"),
         ("round,client\n", "without any round"),
     ],
@@ -212,15 +197,8 @@ def test_nobody_in_any_round_and_other_refusals(tmp_path, replayed, monkeypatch)
         replayed("client,start,end\n0,10,50\n", 1, round_length=600)
     with pytest.raises(ValueError, match="time_zone: 'CET' is not allowed; must be left out for times in seconds from"):
         replayed("client,start,end\n0,0,900\n", 1, round_length=600, time_zone="CET")
-    with pytest.raises(ValueError, match="time_zone: 'Mars' is not allowed"):
-        replayed("client,start,end\n0,1580430600,1580432400\n", 1, round_length=1800, time_zone="Mars")
     with pytest.raises(ValueError, match="round_length: 3000000 rounds of 1000 clients are not allowed"):
         replayed("client,start,end\n0,0,3000000\n", 1000, round_length=1)
-    (tmp_path / "mask.npz").write_text("hello")
-    with pytest.raises(
-        ValueError, match=f"^'{tmp_path}/mask.npz' is not allowed; must be a .npy or .npz file of numbers$"
-    ):
-        load(tmp_path / "mask.npz")
     monkeypatch.setenv("ROLLCALL_DATA", str(tmp_path))
     file = tmp_path / "traces" / "phones.csv"
     with pytest.raises(ValueError, match=rf"there is no file {file}; docs/howto/recordings.md says how to get phones"):
@@ -229,8 +207,6 @@ def test_nobody_in_any_round_and_other_refusals(tmp_path, replayed, monkeypatch)
     file.write_text("client,start,end\n0,0,700\n")
     with pytest.raises(ValueError, match=r"phones.csv: is not the file of phones; its SHA-256 must be 5cfd"):
         load("phones")
-    with pytest.raises(ValueError, match=r"there is no file laptops\. With a name: phones"):
-        load("laptops")
 
 
 def test_the_phones(phones):

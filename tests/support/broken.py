@@ -86,15 +86,6 @@ class Single(FedAvg):
 
 
 @dataclass(frozen=True)
-class Double(FedAvg):
-    """Computes in float64, whatever it is given."""
-
-    def round(self, state, x, call, work):
-        update, state = super().round(state, x, call, work)
-        return None if update is None else update.double(), state
-
-
-@dataclass(frozen=True)
 class Overconfident(FedAvg):
     """FedAvg that says it is unbiased."""
 
@@ -119,25 +110,6 @@ class Meddling(Scaffold):
     def round(self, state, x, call, work):
         update, after = super().round(state, x, call, work)
         return update, Controls(after.c, replace(after.c_i, values=after.c_i.values * 0.99))
-
-
-@dataclass(frozen=True)
-class Hoarder(MIFA):
-    """Stores rows for everybody in the first round."""
-
-    def round(self, state, x, call, work):
-        everyone = torch.arange(call.clients, device=x.device)
-        return super().round(replace(state, G=state.G.put(everyone, state.G[everyone])), x, call, work)
-
-
-@dataclass(frozen=True)
-class Misplacing(MIFA):
-    """Stores its rows as if those who answer were the first clients."""
-
-    def round(self, state, x, call, work):
-        update, after = super().round(state, x, call, work)
-        shifted = torch.arange(len(call.active), device=x.device)
-        return update, replace(state, G=state.G.put(shifted, after.G[call.active]))
 
 
 @dataclass(frozen=True)

@@ -77,14 +77,6 @@ class Standardising(Task):
         return {"loss": self.loss(batch)}
 
 
-class Peeking(Standardising):
-    """Its loss looks at a value on the host."""
-
-    def loss(self, batch):
-        logits = self.given(batch[0])
-        return cross_entropy(logits * 2 if logits.sum().item() > 0 else logits, batch[1])
-
-
 def by_torch(work, make, start, client, lr=LR, correction=None, t=T):
     """A copy of the task after the client's steps of round t by a torch optimizer, from a sequential work."""
     model = copy.deepcopy(work.model.task)

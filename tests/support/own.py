@@ -35,29 +35,6 @@ class Alternating(Participation):
         return np.arange((t + self.first) % 2, self.clients, 2)
 
 
-def lottery(t, rng, *, chance: float = 0.5):
-    """Six clients, each available with the same chance."""
-    return rng.random(6) < chance
-
-
-class Errors:
-    """The number of wrong predictions, and the largest probability of a wrong one."""
-
-    def __init__(self):
-        self.reset()
-
-    def reset(self):
-        self.wrong, self.largest = 0, 0.0
-
-    def update(self, predictions, targets):
-        wrong = predictions.argmax(dim=1) != targets
-        self.wrong += int(wrong.sum())
-        self.largest = max([self.largest, *predictions[wrong].amax(dim=1).tolist()])
-
-    def compute(self):
-        return {"count": self.wrong, "largest": self.largest}
-
-
 class SignSGD(torch.optim.Optimizer):
     """Adds lr times the sign of the update."""
 

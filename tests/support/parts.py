@@ -30,19 +30,9 @@ class Cropped(Shift):
         return images[:, :, 1:, 1:]
 
 
-class InPlace(Shift):
-    def __call__(self, images, keys):
-        return images.mul_(2)
-
-
 class OfTheBatch(Shift):
     def __call__(self, images, keys):
         return images - images.mean()
-
-
-class Noisy(Shift):
-    def __call__(self, images, keys):
-        return images + torch.rand(())
 
 
 class Accuracy:
@@ -60,11 +50,6 @@ class Accuracy:
 
     def compute(self):
         return {"share": self.right / self.seen, "count": np.array([self.right, self.seen])}
-
-
-class Worded(Accuracy):
-    def compute(self):
-        return "good"
 
 
 class OfBatches(Accuracy):
@@ -86,12 +71,6 @@ class Remembering(Accuracy):
         pass
 
 
-class Rounding(Accuracy):
-    def update(self, predictions, targets):
-        predictions.round_()
-        super().update(predictions, targets)
-
-
 class Descent(torch.optim.Optimizer):
     """A sound optimizer, with a memory of its own."""
 
@@ -107,18 +86,6 @@ class Descent(torch.optim.Optimizer):
                     x -= group["lr"] * velocity.mul_(0.5).add_(x.grad)
 
 
-class Shrinking(Descent):
-    @torch.no_grad()
-    def step(self, closure=None):
-        for x in self.param_groups[0]["params"]:
-            x *= 0.9
-
-
-class Still(Descent):
-    def step(self, closure=None):
-        pass
-
-
 class Forgetful(Descent):
     """Counts its steps in itself, where a checkpoint does not see them."""
 
@@ -130,28 +97,11 @@ class Forgetful(Descent):
         super().step()
 
 
-class Shared(Descent):
-    """Its rate depends on how many were built before."""
-
-    built = 0
-
-    def __init__(self, params, lr):
-        Shared.built += 1
-        super().__init__(params, lr / Shared.built)
-
-
 def first(values):
     return float(values[0])
 
 
-def sorted_in_place(values):
-    values.sort()
-    return 1.0
-
-
-vector = OverClients("accuracy", lambda values: values)
 of_the_first = OverClients("accuracy", first)
-sorting = OverClients("accuracy", sorted_in_place)
 kappa = torchmetrics.CohenKappa("multiclass", num_classes=3)
 
 
@@ -166,10 +116,6 @@ def without_round(seed):
 
 def text(seed):
     return squares(seed).assign(name="a")
-
-
-def repeated(seed):
-    return squares(seed).assign(round=0)
 
 
 class Halves(Participation):
@@ -197,14 +143,6 @@ class Descending(Halves):
 class Thrown(Halves):
     def active(self, t):
         return np.flatnonzero(np.random.rand(self.clients) < 0.5)  # noqa: NPY002
-
-
-class Counting(Halves):
-    calls = 0
-
-    def active(self, t):
-        self.calls += 1
-        return super().active(self.calls)
 
 
 class Percent(Halves):
@@ -242,11 +180,6 @@ def doubled(p, t):
 
 def overlapping(labels, clients, seed):
     return [np.array([7, 10 + client]) for client in range(clients)]
-
-
-def of_several(shape, classes):
-    """Trains on two samples or more."""
-    return nn.Sequential(nn.Flatten(), nn.Linear(64, 8), nn.BatchNorm1d(8), nn.Linear(8, classes))
 
 
 def no_classes(shape, classes):
@@ -301,12 +234,6 @@ class Summed(Slope):
         return self.metrics(batch)["loss"].sum()
 
 
-class Scaling(Slope):
-    def loss(self, batch):
-        batch[1].mul_(0.5)
-        return super().loss(batch)
-
-
 def unnamed(seed):
     return Unnamed(), _data(seed)
 
@@ -341,14 +268,6 @@ def patched(seed):
 
 def summed(seed):
     return Summed(), _data(seed)
-
-
-def scaling(seed):
-    return Scaling(), _data(seed)
-
-
-def thrown_task(seed):
-    return Slope(), _data(seed, np.random.default_rng())
 
 
 def rising(t):

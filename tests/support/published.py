@@ -1,18 +1,14 @@
 """Small data sets in their genuine formats, served as their publishers do, with checksums where torchvision looks."""
 
-import gzip
 import hashlib
 import io
 import pickle
-import struct
 import tarfile
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 import pytest
-import scipy.io
-import torchvision.datasets
 from PIL import Image
 from server import Server
 
@@ -29,37 +25,6 @@ class Publisher:
     server: Server
     monkeypatch: pytest.MonkeyPatch
 
-    def fashion_mnist(self) -> Arrays:
-        rng = np.random.default_rng(0)
-        splits = {split: (pixels(rng, n, 1, 28), rng.permutation(n) % 10) for split, n in (("train", 12), ("t10k", 7))}
-        resources = []
-        for split, (images, labels) in splits.items():
-            for kind, values in (("images-idx3", images[:, 0]), ("labels-idx1", labels.astype(np.uint8))):
-                head = struct.pack(f">HBB{values.ndim}I", 0, 8, values.ndim, *values.shape)
-                name = f"{split}-{kind}-ubyte.gz"
-                resources.append((name, self._put(name, gzip.compress(head + values.tobytes()))))
-        self.monkeypatch.setattr(torchvision.datasets.FashionMNIST, "resources", resources)
-        self.monkeypatch.setattr(torchvision.datasets.FashionMNIST, "mirrors", [self.server.url])
-        return {"train": splits["train"], "test": splits["t10k"]}
-
-    def svhn(self) -> Arrays:
-        rng = np.random.default_rng(1)
-        splits, lists = {}, {}
-        for split, n in (("train", 11), ("test", 4)):
-            images, labels = pixels(rng, n, 3, 32), rng.permutation(n) % 10
-            file = io.BytesIO()
-            # The publisher's file: images last, and 10 for the digit 0.
-            written = {
-                "X": images.transpose(2, 3, 1, 0),
-                "y": np.where(labels == 0, 10, labels).astype(np.uint8)[:, None],
-            }
-            scipy.io.savemat(file, written, do_compression=True)
-            name = f"{split}_32x32.mat"
-            lists[split] = [self.server.url + name, name, self._put(name, file.getvalue())]
-            splits[split] = (images, labels)
-        self.monkeypatch.setattr(torchvision.datasets.SVHN, "split_list", lists)
-        return splits
-
     def cifar100(self) -> Arrays:
         rng = np.random.default_rng(2)
         splits, files = {}, {}
@@ -73,7 +38,8 @@ class Publisher:
             files[split] = pickle.dumps(batch, protocol=2)
             splits[split] = (images, labels)
         files["meta"] = pickle.dumps({"fine_label_names": [f"class {c}" for c in range(100)]}, protocol=2)
-        theirs = torchvision.datasets.CIFAR100
+        from torchvision.datasets import CIFAR100 as theirs  # torchvision takes a second
+
         archive = self._put(
             "cifar-100-python.tar.gz", tarred({f"cifar-100-python/{name}": content for name, content in files.items()})
         )

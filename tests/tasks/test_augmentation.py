@@ -80,14 +80,6 @@ def test_draws_follow_the_key_alone():
     assert not torch.equal(CropFlip(2, padding=2)(pixels, k), whole)
 
 
-def test_one_draw_for_a_minibatch():
-    pixels, k = images(), keys()
-    k[100:, 0] = 5  # another client
-    places = list(found(pixels, CropFlip(1, padding=3, per="minibatch")(pixels, k), padding=3))
-    assert len(set(places[:100])) == len(set(places[100:])) == 1
-    assert places[0] != places[100]
-
-
 def test_the_border_is_black_or_the_mean_colour():
     """Padding by 3 of images of one pixel: most crops show the border alone."""
     mean, std = (0.2, 0.5, 0.7), (0.1, 0.2, 0.3)

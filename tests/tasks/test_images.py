@@ -43,16 +43,6 @@ def test_inputs_are_scaled_then_normalised_by_channel():
     assert task.normalised(pixels).flatten().tolist() == [-1.0, 0.375]
 
 
-def test_a_validation_split_is_taken_from_training():
-    _, whole = digits(0, clients=5)
-    _, data = digits(0, clients=5, validation=0.25)
-    assert [len(data.splits[split][0]) for split in ("train", "validation", "test")] == [1078, 359, 360]
-    rows = torch.cat([data.splits["train"][0], data.splits["validation"][0]]).flatten(1)
-    both = np.sort(rows.numpy().view("S64").ravel())
-    assert np.array_equal(both, np.sort(whole.splits["train"][0].flatten(1).numpy().view("S64").ravel()))
-    assert sum(map(len, data.parts)) == 1078
-
-
 def test_ridge_is_weight_decay_on_all_parameters():
     plain, data = digits(0, clients=2)
     task, _ = digits(0, clients=2, ridge=0.3)
@@ -85,13 +75,8 @@ def test_some_labels_alone_are_kept_and_renamed():
     _, split = digits(0, clients=2, labels=[7, 0, 3], validation=0.5)
     assert sum(len(split.splits[name][0]) for name in ("train", "validation")) == len(data.splits["train"][0])
     assert split.splits["validation"][1].unique().tolist() == [0, 1, 2]
-    for labels in ([], [1, 1], [1, 10]):
-        with pytest.raises(
-            ValueError, match=rf"^labels: \[{str(labels)[1:-1]}\] is not allowed; must be different labels"
-        ):
-            digits(0, clients=2, labels=labels)
-    with pytest.raises(ValueError, match=r"^ridge: -1.0 is not allowed; must be at least 0"):
-        digits(0, clients=2, ridge=-1.0)
+    with pytest.raises(ValueError, match=r"^labels: \[1, 10\] is not allowed; must be different labels"):
+        digits(0, clients=2, labels=[1, 10])
 
 
 def test_what_a_partition_leaves_out_is_no_part_of_training():

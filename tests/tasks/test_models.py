@@ -5,7 +5,7 @@ import torch
 from torch import nn
 
 from rollcall.tasks import MODELS
-from rollcall.tasks.models import fedpbc_cifar10, fedpbc_cinic10, fedpbc_svhn, sun_mnist
+from rollcall.tasks.models import fedpbc_cifar10, fedpbc_cinic10, fedpbc_svhn
 
 BLOCK = ["Conv2d", "ReLU", "MaxPool2d"]
 DENSE = ["Linear", "ReLU"]
@@ -67,17 +67,11 @@ def test_layers_and_parameters_of_the_papers_networks(name):
     assert f"{sum(parameters):,} parameters" in MODELS[name].__doc__
 
 
-@pytest.mark.parametrize("name", PAPERS)
-def test_inputs_that_a_network_is_not_made_for_are_refused(name):
-    for wrong in ((3, 8, 8), (784,), (1, 32, 28)):
-        with pytest.raises(
-            ValueError, match=rf"^model: {name} is not allowed for inputs \[{', '.join(map(str, wrong))}\]"
-        ):
-            MODELS[name](wrong, 10)
-    with pytest.raises(ValueError, match=r"must be \[channels, 32, 32\]"):
-        fedpbc_cifar10((1, 28, 28), 10)
-    with pytest.raises(ValueError, match=r"must be \[1, 28, 28\]"):
-        sun_mnist((3, 28, 28), 10)
+def test_inputs_that_a_network_is_not_made_for_are_refused():
+    for name in PAPERS:
+        for wrong in ((3, 8, 8), (784,), (1, 32, 28)):
+            with pytest.raises(ValueError, match=rf"^model: {name} is not allowed for inputs \[{wrong[0]}.*must be \["):
+                MODELS[name](wrong, 10)
 
 
 @pytest.mark.parametrize("model", [fedpbc_svhn, fedpbc_cifar10, fedpbc_cinic10])
@@ -94,21 +88,6 @@ def test_fedpbcs_networks_start_kaiming_normal_but_for_the_last_layer(model):
     bound = layers[-1].weight[0].numel() ** -0.5
     assert 0.9 * bound < layers[-1].weight.abs().max() <= bound  # PyTorch's default is uniform with this bound
     assert layers[-1].bias.any()
-
-
-def test_dropout_drops_a_fifth_in_training_and_nothing_in_evaluation():
-    torch.manual_seed(0)
-    network = build("fedpbc_cinic10")
-    first = next(layer for layer in network if isinstance(layer, nn.Dropout))
-    units = first(torch.ones(100_000))
-    assert (units == 0).float().mean().item() == pytest.approx(0.2, abs=0.005)
-    assert units.max().item() == pytest.approx(1 / 0.8)
-    network.eval()
-    images = torch.rand(2, 3, 32, 32)
-    assert torch.equal(network(images), network(images))
-    assert "Dropout" not in [type(layer).__name__ for layer in fedpbc_cinic10((3, 32, 32), 10, dropout=0.0)]
-    with pytest.raises(ValueError, match=r"model.dropout: 1.0 is not allowed; must be in \[0, 1\)"):
-        fedpbc_cinic10((3, 32, 32), 10, dropout=1.0)
 
 
 def test_batchnorm_lets_a_single_sample_pass():

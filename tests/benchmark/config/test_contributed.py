@@ -207,30 +207,3 @@ def test_a_class_and_an_object_with_active_are_participation_models(roll_calls):
         SettingError, match=r"roll_calls.py:\d+: active: a mask of shape \(4,\) is not allowed \(round 0\)"
     ):
         simulate(quadratic(module.Longer))
-
-
-def test_a_list_is_a_list_for_a_part_that_asks_for_one(tmp_path):
-    (tmp_path / "mine.py").write_text("def stepped(t, *, rates: list[float] | None = None): return rates[t]\n")
-    choice = read("schedule", {"name": f"{tmp_path}/mine.py:stepped", "rates": [0.5, 0.25]})
-    assert choice.options == {"rates": [0.5, 0.25]}
-    assert choice.bound()(1) == 0.25
-
-
-def test_no_option_takes_what_the_suite_supplies(tmp_path):
-    """Without a default, the first parameter may have any name; with one it would be an option."""
-    text = "class Mine:\n    def __init__(self, every: int{}): ...\n    def active(self, t):\n        return [0]\n"
-    (tmp_path / "mine.py").write_text(text.format(""))
-    assert quadratic(f"{tmp_path}/mine.py:Mine").participation.build(Population(3)).active(0).tolist() == [0]
-    (tmp_path / "mine.py").write_text(text.format(" = 2"))
-    with pytest.raises(
-        SettingError, match=r"must be a function of \(population\) .*; it takes \(every\), at .*mine.py"
-    ):
-        quadratic(f"{tmp_path}/mine.py:Mine")
-
-
-def test_a_mask_of_a_file_is_a_trace(roll_calls):
-    file, module = roll_calls
-    by_name, by_object = quadratic(f"{file}:MASK"), quadratic(module.MASK)
-    trace = quadratic({"name": "trace", "mask": module.MASK})
-    assert by_name.complete() == by_object.complete() == trace.complete()
-    assert by_name.participation.build(Population(3)).active(3).tolist() == [1, 2]

@@ -2,14 +2,11 @@
 
 import pytest
 import yaml
-from pydantic import ValidationError
 
 from rollcall import SettingError
 from rollcall.benchmark.config.base import validated
 from rollcall.benchmark.config.experiment import (
     Experiment,
-    label_of,
-    labelled,
     merged,
     places,
     selected,
@@ -79,25 +76,6 @@ def test_an_axis_is_joined_where_it_stands():
     alone = {**BASE["trial"], "algorithm": "fedau"}
     nowhere = Experiment.model_validate(BASE | {"trial": alone, "grid": {}}).joined("algorithm", ["fedpbc"])
     assert cells(nowhere) == [(0, "fedau"), (0, "fedpbc")]
-
-
-def test_panels_share_an_axis_that_is_no_setting():
-    panels = {
-        "measured": {"grid": {"far": {"1": {"rounds": 5, "local.lr": 0.1}, "2": {"rounds": 6, "local.lr": 0.2}}}},
-        "limit": {
-            "analysis": {"name": "rollcall.benchmark.experiments.fedpbc.analyses:prop1_limit", "targets": [0, 1]},
-            "grid": {"far": {"1": {"analysis.probability": [1, 0.5]}, "2": {"analysis.probability": [1, 0.25]}}},
-        },
-    }
-    found = places(Experiment.model_validate(BASE | {"grid": {"algorithm": ["fedavg"]}, "panels": panels}))
-    assert [place.labels for place in found] == [
-        {"panel": "measured", "algorithm": "fedavg", "far": "1"},
-        {"panel": "measured", "algorithm": "fedavg", "far": "2"},
-        {"panel": "limit", "far": "1"},
-        {"panel": "limit", "far": "2"},
-    ]
-    assert [(place.trial.rounds, place.trial.local.lr) for place in found[:2]] == [(5, 0.1), (6, 0.2)]
-    assert [place.trial.analysis.options["probability"][1] for place in found[2:]] == [0.5, 0.25]
 
 
 @pytest.mark.parametrize(
@@ -193,44 +171,6 @@ def test_a_name_that_leads_out_of_the_store_is_refused(name):
     assert validated(Experiment, BASE | {"name": "a/b c.2"}).home == "a/b c.2"
     with pytest.raises(SettingError, match=r"^variants\.a/b: 'a/b' is not allowed; must be a name without /"):
         validated(Experiment, BASE | {"variants": {"a/b": {"about": "x"}}})
-
-
-def test_an_analysis_may_be_a_bare_name():
-    def analyses(analysis):
-        panels = {"law": {"analysis": analysis, "grid": {"analysis.classes": [3, 4]}}}
-        return trials(Experiment.model_validate({"name": "law", "title": "Law", "panels": panels}))
-
-    bare = analyses("rollcall.benchmark.experiments.fedpbc.analyses:class_weights_sorted")
-    assert [one.analysis.options["classes"] for one in bare] == [3, 4]
-    assert [one.digest for one in bare] == [
-        one.digest for one in analyses({"name": "rollcall.benchmark.experiments.fedpbc.analyses:class_weights_sorted"})
-    ]
-    with pytest.raises(ValidationError, match=r"panels\.law\.analysis"):
-        analyses(3)
-
-
-def test_values_of_a_list_are_labelled_in_order():
-    values = [{"name": "bernoulli", "probability": 0.5}, "full", {"name": "bernoulli"}, 0.1, "my/file.py:Mine"]
-    axis = labelled(values)
-    assert list(axis) == ["bernoulli", "full", "bernoulli#2", "0.1", "Mine"]
-    assert list(axis.values()) == values
-    assert labelled({1: "a", "b": 2}) == {"1": "a", "b": 2}
-    assert [labelled(one) for one in (0, "fedavg", None)] == [{"0": 0}, {"fedavg": "fedavg"}, None]
-    choice = {"name": "bernoulli", "probability": 0.5}
-    assert labelled(choice) == {"bernoulli": choice}
-
-
-def test_labels_are_as_written(tmp_path):
-    file = tmp_path / "odd.yaml"
-    labels = ["on", "no", "null", "1e3", "0.50", "site, nights", "a@b", "north k=3"]
-    models = "".join(f"    {label}: {{name: bernoulli, probability: 0.{n + 1}}}\n" for n, label in enumerate(labels))
-    file.write_text(f"title: x\ntrial: {{task: digits}}\ngrid:\n  seed: 0\n  participation:\n{models}")
-    one = Experiment.read(str(file))
-    assert list(one.axes["participation"]) == labels
-    for value in ("on", None, 1000, 1000.0, 0.5, "site, nights"):
-        assert len(one.only({"participation": [value]}).axes["participation"]) == 1
-    assert [label_of(value) for value in (None, True, 3)] == ["None", "True", "3"]
-    assert [labelled(value) for value in ("fedavg", 0, None)] == [{"fedavg": "fedavg"}, {"0": 0}, None]
 
 
 def test_a_name_selects_all_values_with_this_name_in_the_order_of_the_axis():

@@ -4,11 +4,8 @@ import math
 
 import pytest
 
-from rollcall.benchmark.config.base import validated
 from rollcall.benchmark.config.errors import SettingError
-from rollcall.benchmark.config.experiment import Report
 from rollcall.benchmark.config.metric import Metric, direction_of
-from rollcall.leaderboard.paper.experiment import Claim
 
 
 @pytest.mark.parametrize(
@@ -82,21 +79,3 @@ def test_the_direction_is_the_declared_one_or_follows_from_the_name(name, by_nam
 def test_a_threshold_that_cannot_be_read_is_refused(name):
     with pytest.raises(SettingError, match=f"{name}' is not allowed; must be round_of:NAME>=NUMBER"):
         Metric(name)
-
-
-def test_settings_are_read_once_and_written_back_as_yaml_has_them():
-    content = {"metrics": {"test/accuracy": "max", "train/loss": "min"}, "drawn": ["train/loss"]}
-    report = validated(Report, content)
-    assert report.metrics == (Metric("test/accuracy"), Metric("train/loss"))
-    assert [metric.direction for metric in report.metrics] == ["max", "min"]
-    dumped = report.model_dump()
-    assert dumped["metrics"] == content["metrics"]
-    assert validated(Report, dumped) == report
-    claim = validated(Claim, {"says": "so", "tag": "ours", "metric": "round_of:test/loss>=2", "least": 0})
-    assert claim.metric == Metric("round_of:test/loss>=2")
-    assert claim.model_dump()["metric"] == "round_of:test/loss>=2"
-    with pytest.raises(SettingError, match=r"^metrics.test/loss: 'big' is not allowed; must be one of max, min, zero$"):
-        validated(Report, {"metrics": {"test/loss": "big"}})
-    for metrics in ({}, [], ["test/f1"]):
-        with pytest.raises(SettingError, match=r"^metrics"):
-            validated(Report, {"metrics": metrics})

@@ -117,20 +117,3 @@ def test_what_cannot_be_vectorised_is_refused_in_time():
     for network in (NETWORKS["gru"], Counting, lambda: nn.Sequential(nn.Flatten(), nn.Dropout(), nn.Linear(10, 2))):
         with pytest.raises(SettingError, match=complaint):
             simulate(trial(network, "vectorised"))
-
-
-class Wrong(nn.Module):
-    """Overwrites what its own gradient needs."""
-
-    def __init__(self):
-        super().__init__()
-        self.out = nn.Linear(10, 2)
-
-    def forward(self, x):
-        return self.out(x.flatten(1)).exp().mul_(2)
-
-
-def test_an_error_of_both_engines_is_the_users():
-    for engine in ("auto", "vectorised"):
-        with pytest.raises(RuntimeError, match="modified by an inplace operation"):
-            simulate(trial(Wrong, engine))

@@ -42,19 +42,6 @@ class Viewing(nn.Module):
         return x.view(len(x), -1)
 
 
-class Summed(Task):
-    """Measures a batch as a whole."""
-
-    def __init__(self):
-        super().__init__(lr=0.1)
-
-    def loss(self, batch):
-        return batch[0].mean()
-
-    def metrics(self, batch):
-        return {"loss": batch[0].mean()}
-
-
 PIECE_OF_8 = 16 * 64  # images of 8 x 8 instead of 32 x 32
 N = 3 * PIECE_OF_8 + 17
 PIXELS = torch.randint(0, 256, (N, 3, 8, 8), generator=torch.Generator().manual_seed(0)).to(torch.uint8)
@@ -75,12 +62,6 @@ def test_images_in_pieces_are_measured_like_the_whole(flatten):
         assert torch.allclose(found[0][name], values, rtol=0, atol=1e-12)
         assert all(torch.equal(found[0][name], other[name]) for other in found[1:])
     assert 0.1 < expected["accuracy"].mean() < 0.5
-
-
-def test_what_is_measured_of_a_batch_as_a_whole():
-    images = torch.rand(N, 1, 2, 2, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
-    assert Evaluator(Summed()).metrics((images,))["loss"].item() == pytest.approx(images.mean().item(), rel=1e-12)
-    assert Evaluator(Summed()).metrics((images[:, 0, 0],))["loss"] == images[:, 0, 0].mean()
 
 
 def test_the_number_of_threads_is_restored():

@@ -63,12 +63,6 @@ def test_a_client_that_is_done_stays_while_others_go_on():
     assert (ends - start).abs().amax(dim=1).min() > 1e-3
 
 
-def test_many_steps_are_dealt_in_pieces():
-    sequential, vectorised, x = rigs(local=LocalTraining(150))
-    one, other = (work.sgd(torch.tensor([5, 1, 0]), x.expand(3, -1)) for work in (sequential, vectorised))
-    assert (one - other).abs().max() < 1e-10
-
-
 def test_stacked_minibatches_are_those_of_the_feed_bit_for_bit():
     sequential, vectorised, _ = rigs()
     feed, clients, first = sequential.feed, torch.tensor([5, 0, 2]), 7

@@ -7,12 +7,9 @@ import numpy as np
 import pytest
 from separation_oracle import brute_separation
 
-from rollcall import simulate
-from rollcall.benchmark.config.experiment import places
 from rollcall.benchmark.experiments.fedpbc import analyses as fedpbc
 from rollcall.benchmark.experiments.sun import analyses as sun
-from rollcall.leaderboard.paper.experiment import PaperExperiment
-from rollcall.participation import Bernoulli, MinimumSeparation, Population
+from rollcall.participation import Population
 from rollcall.participation.probabilities import class_coupled
 from rollcall.tasks import digits
 from rollcall.tasks.partitions import dirichlet
@@ -51,27 +48,6 @@ def test_the_limit_with_varying_probabilities_is_that_of_a_small_rate():
     assert abs(row["x"] - mean["x"]) > 0.5
 
 
-def test_one_step_of_fedpbc_fig3_stands_for_a_hundred():
-    def end(experiment):
-        spec = next(place.spec for place in places(experiment) if place.labels["participation"] == "0.1, 0.9")
-        spec = spec | {"task": spec["task"] | {"clients": 6, "dimension": 3}}
-        return simulate(spec | {"rounds": 4}).server
-
-    experiment = PaperExperiment.read("fedpbc/fig3")
-    one, hundred = end(experiment), end(experiment.as_("as_printed"))
-    assert np.abs(hundred).min() > 1e-4
-    assert one == pytest.approx(hundred, rel=1e-11)
-
-
-def test_class_weights_are_those_of_class_coupled():
-    table = fedpbc.class_weights_sorted(5, classes=4, sigma0=2.0)
-    # Clients that hold one class each have p_i = r_c.
-    r = class_coupled(Population(4, 5, np.eye(4)), sigma0=2.0, delta=0.0)
-    assert table["r"].to_numpy() == pytest.approx(np.sort(r)[::-1], rel=1e-12)
-    assert table["round"].tolist() == [0, 1, 2, 3]
-    assert table["r"].sum() == pytest.approx(1)
-
-
 def test_probabilities_are_those_of_the_data_set():
     _, data = digits(0, clients=30, partition=partial(dirichlet, alpha=0.5))
     p = np.sort(class_coupled(Population(30, 0, data.classes), sigma0=3.0, delta=0.02))
@@ -82,18 +58,6 @@ def test_probabilities_are_those_of_the_data_set():
     assert histogram["p"].tolist() == [0, 0.25, 0.5, 0.75]
     assert histogram["clients"].tolist() == [((p >= low) & (p < low + 0.25)).sum() for low in histogram["p"]]
     assert histogram["clients"].sum() == 30
-
-
-def test_uplink_is_the_roll_call():
-    source = partial(Bernoulli, probability=np.array([0.0, 1.0, 0.3]))
-    table = fedpbc.uplink(2, participation=source, clients=3, client=2, rounds=60)
-    model = Bernoulli(Population(3, 2), probability=np.array([0.0, 1.0, 0.3]))
-    assert table["uplink"].tolist() == [int(2 in model.active(t)) for t in range(60)]
-    assert (table["probability"] == 0.3).all()
-    with pytest.raises(ValueError, match=r"client: 3 is not allowed; must be in \[0, 2\]"):
-        fedpbc.uplink(0, participation=source, clients=3, client=3)
-    with pytest.raises(ValueError, match="must be a model that knows"):
-        fedpbc.uplink(0, participation=partial(MinimumSeparation, probability=0.5, separation=1))
 
 
 def test_separation_distance_by_enumeration():
@@ -108,21 +72,3 @@ def test_separation_distance_by_enumeration():
     assert simulated["distance"].to_numpy() == pytest.approx(exact["distance"][[0, 2]].to_numpy(), abs=0.02)
     assert (simulated["apart"] < 4 * simulated["noise"]).all()
     assert (simulated["noise"] > 0).all()
-
-
-def test_separation_mixing_by_hand():
-    # Two units, R = 1: the first is drawn in proportion to p, then they alternate; pi is even.
-    table = sun.separation_mixing(0, separation=1, units=2, law="power_law", s=2.0, rounds=4)
-    assert table["distance"].to_numpy() == pytest.approx([0.3] * 4, abs=0.02)  # p = (0.8, 0.2), then (0.2, 0.8), ...
-    assert table["shares"].to_numpy() == pytest.approx([0.5, 0, 1 / 6, 0])
-
-
-@pytest.mark.parametrize("law", ["uniform", "exponential", "power_law"])
-def test_unit_weights(law):
-    p = sun.unit_weights(1, 2000, law, 1.5)
-    assert p.sum() == pytest.approx(1)
-    if law == "power_law":
-        assert p[3] / p[0] == pytest.approx(1 / 8)
-    else:  # E[U^2] / E[U]^2 = 4/3, for the exponential law 2
-        assert np.mean(p**2) / np.mean(p) ** 2 == pytest.approx(4 / 3 if law == "uniform" else 2, rel=0.1)
-        assert (p != sun.unit_weights(2, 2000, law, 1.5)).all()

@@ -5,7 +5,7 @@ import pytest
 from lightning.pytorch import Callback
 
 from rollcall.benchmark.experiments.ca_fed import analyses
-from rollcall.benchmark.experiments.ca_fed.analyses import by_cluster, decisions, summary
+from rollcall.benchmark.experiments.ca_fed.analyses import decisions, summary
 
 PI = np.repeat([0.9, 0.1], 50)
 LAMBDA = np.repeat([0, 0, 0, 0, 0, 0.5, 0.6, 0.7, 0.8, 0.9], 10)
@@ -63,17 +63,3 @@ def test_the_summary_by_hand():
     shares = {f"left_out/{c}": 0.0 for c in (5, 6, 7)} | {"left_out/8": 0.25, "left_out/9": 0.625}
     assert row == pytest.approx({"round": 0, "left_out/often": 0.125, "least_of_6_to_9": 0.0, "rare": 7 / 12, **shares})
     assert summary(np.zeros((3, 20), dtype=bool))["rare"][0] == 1
-
-
-def test_clients_of_a_cluster_have_its_distribution():
-    labels = np.random.default_rng(0).integers(10, size=60_000)
-    parts = by_cluster(labels, 100, 7)
-    assert np.array_equal(np.sort(np.concatenate(parts.rows)), np.arange(60_000))
-    shares = np.array([np.bincount(labels[rows], minlength=10) / len(rows) for rows in parts.rows])
-    between = shares.reshape(10, 10, 10).mean(axis=1)
-    spread = np.sqrt(
-        between[:, None] * (1 - between[:, None]) / np.array([len(r) for r in parts.rows]).reshape(10, 10, 1)
-    )
-    within = np.abs(shares.reshape(10, 10, 10) - between[:, None])
-    assert (within <= 5 * spread + 1e-9).all()
-    assert between.std(axis=0).mean() > 0.05

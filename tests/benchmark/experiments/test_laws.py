@@ -24,24 +24,10 @@ def test_simulated_shares_are_the_exact_ones():
     assert distances[-1] == pytest.approx(0, abs=1e-15)
 
 
-def test_the_first_rounds_are_not_counted():
-    p = np.array([1, 1, 1, 1, 0.1])  # at first, with all available, the last unit is drawn less often than later
-    share, error = analyses.simulated_separation(p, 3, 1, 0, chains=10_000)
-    assert (np.abs(share - stationary_separation(p, 3)) <= 4.5 * error).all()
-
-
 def laws(p, R, horizon):
     """The laws of the unit drawn in each round [T, M], from powers of the chain's transition matrix."""
     _, P, draws = separation_chain(p, R)
     return np.stack([(np.linalg.matrix_power(P, t) @ draws)[0] for t in range(horizon)])
-
-
-def test_the_chain_by_hand():
-    p = np.array([0.5, 0.3, 0.2])
-    # Round 1: i after any other j. Round 2: P(j then i) / P(j) depends on the last unit alone.
-    P = np.array([[0 if i == j else p[i] / (1 - p[j]) for i in range(3)] for j in range(3)])
-    np.testing.assert_allclose(laws(p, 1, 4), [p, p @ P, p @ P @ P, p @ P @ P @ P], atol=1e-14)
-    np.testing.assert_allclose(laws(p, 1, 200)[-1], stationary_separation(p, 1), atol=1e-14)
 
 
 def test_simulated_laws_are_those_of_the_chain():

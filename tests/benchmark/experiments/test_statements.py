@@ -1,20 +1,17 @@
 """The analyses behind single statements, against hand arithmetic, closed forms and other code."""
 
-from functools import partial
 from itertools import pairwise, product
 
 import numpy as np
 import pytest
 import torch
-from separation_oracle import brute_separation, separation_chain
+from separation_oracle import brute_separation
 
 from rollcall.algorithms import FedPBC, Round
-from rollcall.algorithms.availability import Watch
 from rollcall.benchmark.experiments.ca_fed import analyses as ca_fed
 from rollcall.benchmark.experiments.fedpbc import analyses as fedpbc
 from rollcall.benchmark.experiments.harrak import analyses as harrak
 from rollcall.benchmark.experiments.sun import analyses as sun
-from rollcall.participation import Cyclic, GroupEvents, Markov, MarkovPiLambda, Participation, Population, analyses
 from rollcall.participation.streams import stream
 
 
@@ -38,13 +35,6 @@ def test_rho_of_independent_clients_by_hand():
     assert found["rho"] == pytest.approx(1 - 0.27)
     assert found["bound"] == pytest.approx(1 - 0.3**4 * (1 - 0.7**2) ** 2 / 8)
     assert found["stochastic"] == 0
-
-
-def test_the_disagreement_of_two_clients_by_hand():
-    """Two clients agree after the first round in which both are active: E||B (W_1 ... W_t - J)||^2 = rho^t."""
-    assert row(fedpbc.gossip(0, probability=np.array([0.3, 0.9])))["decay"] == pytest.approx(0, abs=1e-15)
-    # Of three clients all or none (rho = 1 - c) would be as slow; W as a projection makes other cases faster.
-    assert row(fedpbc.gossip(0, probability=np.array([0.3, 0.9, 0.4])))["decay"] <= 1e-15
 
 
 class Steps:
@@ -109,42 +99,6 @@ def test_fedpbc_bounds_are_those_of_the_method_over_all_roll_calls(steps):
     assert found["descent"] == pytest.approx((F[1] - F[0] - bound).max())
 
 
-def test_counted_weights_by_hand():
-    """Clients 0, 0, 1 of 2: shares 2/3 and 1/3, so 1/(N lambda) is 3/4 and 3/2 where 1/(N pi) is 1 and 1."""
-
-    class Drawn(Recorded):
-        stationary = np.array([2.0, 2.0])
-
-        def active(self, t):
-            return np.array([0, 0, 1][t : t + 1])
-
-        def probability(self, t):
-            return None
-
-    found = row(analyses.record(0, participation=Drawn, clients=2, rounds=3))
-    assert found["weights"] == pytest.approx(0.25)
-    assert found["rarest"] == pytest.approx(2 / 3 / 0.5 - 1)
-
-
-@pytest.mark.parametrize(("units", "separation"), [(3, 1), (3, 2), (4, 2), (4, 3), (5, 4)])
-def test_states_that_minimum_separation_reaches(units, separation):
-    """The oracle's chain has the same states, and the R shorter starts once each prefix."""
-    found = row(sun.separation_states(0, units=units, separation=separation))
-    assert found["states"] == found["nonzero"] == found["columns"] == 1
-    last = separation == units - 1
-    assert found["period"] == (units if last else 1)
-    # A cyclic order of all units, which never changes, has N of the N! states.
-    assert found["reached"] == pytest.approx(units / np.prod(np.arange(1, units + 1)) if last else 1)
-    states, _, _ = separation_chain(np.ones(units), separation)
-    full = np.prod(np.arange(units, units - separation, -1))
-    prefixes = sum(np.prod(np.arange(units, units - r, -1)) for r in range(separation))
-    assert len(states) == full + prefixes
-
-
-def test_four_of_twelve_states_with_pairs():
-    assert row(sun.separation_states(0, units=4, separation=1, batch=2))["reached"] == pytest.approx(1 / 3)
-
-
 def test_the_law_of_minimum_separation():
     p = np.array([0.25, 0.25, 0.5])
     pi = brute_separation(p, 1)
@@ -193,76 +147,6 @@ def test_group_weights_by_enumeration():
     assert found["unequal"] == pytest.approx(np.abs(c / c.sum() - 1 / 3).sum())
     assert found["correlated"] == pytest.approx(np.abs(c - independent).sum())
     assert found["train/bias"] == pytest.approx(c @ u / c.sum() - 3)
-
-
-def test_the_error_bound_needs_its_factor_on_both_errors():
-    # F = x^2/2, F_B = (x - 1)^2/2, x = 1.1, kappa = 1: the copy's bound is below the error.
-    error, optimisation, bias = 1.1**2 / 2, 0.1**2 / 2, 1 / 2
-    assert 2 * optimisation + bias < error < 2 * (optimisation + bias)
-    found = row(ca_fed.error_bounds(0, draws=2000, clients=2))
-    assert found["as_copied"] > 0
-    assert max(found["on_both"], found["chi_square"], found["total_variation"]) <= 0
-
-
-def test_class_coupling_floor_of_the_probabilities():
-    for gamma in (0.2, 0.4, 0.8):
-        found = row(fedpbc.class_coupling(1, gamma=gamma))
-        p = np.array([found["least"], found["most"]])
-        t = np.arange(40)
-        varying = p[:, None] * ((1 - gamma) + gamma * np.sin(2 * np.pi * t / 40))  # Eq. 15
-        assert found["slack"] == pytest.approx(varying.min() - 0.02 * (1 - 2 * gamma), abs=1e-12)
-    assert 0 < found["largest"] <= found["first_two"] <= 1
-
-
-class Recorded(Participation):
-    """Client 0 is active in rounds 0, 1, 4, 5, 8, 9, ..., client 1 in round 4, client 2 never; p = 1/2."""
-
-    def active(self, t):
-        return np.flatnonzero([t % 4 < 2, t == 4, False])
-
-    def probability(self, t):
-        return np.full(3, 0.5)
-
-    stationary = None
-
-
-def test_record_of_a_roll_call_by_hand():
-    found = row(analyses.record(0, participation=Recorded, clients=3, rounds=12))
-    assert found["share"] == pytest.approx(7 / 36)
-    assert found["never"] == 1
-    assert found["separation"] == 0
-    assert found["stretch_on"] == found["stretch_off"] == 0
-    assert found["differs"] == pytest.approx(6 / 11)  # before rounds 2, 4, 5, 6, 8 and 10
-    # Intervals 1, 3, 1, 3, 1 of client 0: t - tau is 1 or 1, 2, 3, so 15 over 9 rounds; p is 1/2.
-    assert found["waits"] == pytest.approx(0.5 * 15 / 9)
-
-
-def test_record_of_models():
-    cyclic = row(analyses.record(1, participation=partial(Cyclic, probability=0.3, length=10), clients=5, rounds=200))
-    assert cyclic["share"] == pytest.approx(0.3, abs=0.02)
-    assert cyclic["stretch_on"] == cyclic["stretch_off"] == 0
-    chain = row(analyses.record(1, participation=partial(Markov, probability=0.3), clients=20, rounds=5000))
-    assert chain["share"] == pytest.approx(0.3, abs=0.02)
-    assert chain["variance"] == pytest.approx(1, abs=0.2)
-    groups = row(analyses.record(1, participation=GroupEvents, clients=10, rounds=4000, sizes=(3, 4, 3)))
-    # Members: covariance 0.95^2 e (1 - e), variance 0.95 e (1 - 0.95 e).
-    within = [0.95 * e * (1 - e) / (e * (1 - 0.95 * e)) for e in (0.3, 0.6, 0.3)]
-    assert groups["within"] == pytest.approx(np.average(within, weights=[6, 12, 6]), abs=0.02)
-    assert groups["between"] == pytest.approx(0, abs=0.03)
-
-
-def test_the_errors_of_estimates_are_those_of_the_method():
-    """CA-Fed's own counts, which the method keeps in torch, give the same estimates."""
-    population = Population(8, 3)
-    model = MarkovPiLambda(population)
-    seen = Watch.begin(8, torch.device("cpu"))
-    for t in range(60):
-        seen = seen.observe(torch.from_numpy(model.active(t)))
-    found = row(analyses.record(3, participation=MarkovPiLambda, clients=8, rounds=60))
-    assert found["error_pi"] == pytest.approx(np.abs(seen.stationary.numpy() - model.stationary).mean(), abs=1e-12)
-    assert found["error_lambda"] == pytest.approx(
-        np.abs(seen.correlation.numpy() - model.correlation).mean(), abs=1e-12
-    )
 
 
 def test_limits_and_debiased_updates_of_groups_by_enumeration():
@@ -333,63 +217,6 @@ def test_averaging_by_all_paths():
     assert found["gamma"] == pytest.approx(max(h * (best - u) ** 2) / 2)
 
 
-def test_uncorrelated_averaging_is_a_closed_form():
-    """At lambda = 0 and a constant rate E[x_T] goes to the minimiser of F_B by 1 - eta sum pi q h a round."""
-    pi, q = np.array([0.2, 0.7]), np.array([3.0, 1.0]) / 1.3
-    found = row(ca_fed.averaging(5, stationary=pi, correlation=np.zeros(2), weights=q, rounds=30, start=3.0))
-    draw = stream(5, "averaging")
-    h, u = np.exp(draw.standard_normal(2) / 2), draw.standard_normal(2)
-    rate = (pi * q * h).sum()
-    assert found["limit"] == pytest.approx((1 - 0.05 * rate) ** 30 * (3 - (pi * q * h) @ u / rate))
-
-
-def test_best_weights_of_the_bound_on_a_grid():
-    """N = 2, all q = (w, 1 - w): the printed Sigma prefers the rarer client where noise outweighs the floor."""
-    pi, w = np.array([0.9, 0.1]), np.linspace(0, 1, 100_001)[:, None]
-    q = np.hstack([w, 1 - w])
-    for noise, floor, power in ((1.0, 0.01, 1), (1.0, 0.01, 0), (1.0, 5.0, 1)):
-        bound = ((noise * pi**power * q**2).sum(axis=1) / 2 + floor) / (q @ pi)
-        best = q[bound.argmin()]
-        found = row(ca_fed.weight_bounds(0, stationary=pi, noise=noise, floor=floor, power=power))
-        assert found["rarest"] == pytest.approx(best[1] - best[0], abs=1e-3)
-        assert (found["rarest"] > 0) == (power == 1 and floor < 1)
-        assert found["optimisation"] <= 1e-12  # quadratic over linear
-
-
-def test_equation_14_bends_down_on_a_segment():
-    """chi^2(alpha | p) alone, by hand: alpha = 1/3, pi = 0.9, 0.1, 0.1, from q = (.45, .1, .45) to (.05, .05, .9).
-
-    In y = q / pi @ q, where p = pi * y is linear, the segment between the same ends bends up.
-    """
-    pi, ends = np.array([0.9, 0.1, 0.1]), np.array([[0.45, 0.1, 0.45], [0.05, 0.05, 0.9]])
-    rescaled = (ends / (ends @ pi)[:, None]).mean(axis=0)
-    chi = [(1 / 9 / (pi * q / (pi @ q))).sum() - 1 for q in (*ends, ends.mean(axis=0), rescaled)]
-    assert chi[3] < (chi[0] + chi[1]) / 2 < chi[2]
-    found = row(ca_fed.weight_bounds(0, stationary=pi, noise=0.0, floor=0.0, gamma=1.0))
-    assert found["both"] >= chi[2] - (chi[0] + chi[1]) / 2 - 1e-3
-    assert found["rescaled"] <= 1e-9
-    assert found["variation"] > 0
-
-
-def test_the_least_variation_after_an_exclusion():
-    """TV(alpha, q) of weights q that are 0 for client 0 is at least alpha_0, which alpha / pi reaches; Eq. 15 is not least."""
-    found = row(ca_fed.error_bounds(0, draws=2000, clients=3))
-    assert found["guideline"] <= 1e-12
-    alpha, u = np.array([0.2, 0.4, 0.4]), np.array([0.0, 0.0, 1.0])
-    bound = {}
-    for name, q in (("alpha / pi", [0, 0.5, 0.5]), ("even", [0, 0.4, 0.6])):
-        variation, x = np.abs(alpha - q).sum() / 2, q @ u
-        assert variation == pytest.approx(0.2)
-        bound[name] = 4 * variation**2 * ((x - u) ** 2 / 2).max()
-    assert found["guideline_bound"] > 0
-
-
-@pytest.mark.filterwarnings("error")
-def test_a_lag_of_all_rounds_leaves_no_pair_to_compare():
-    found = row(analyses.record(0, participation=Recorded, clients=3, rounds=2, lag=2))
-    assert np.isnan(found["differs"])
-
-
 @pytest.mark.parametrize("steps", [2, 4])
 def test_local_drift_of_a_concave_quadratic_meets_the_bound(steps):
     """F = -L x^2 / 2: x_k = (1 + eta L)^k x_0, so the change adds up to L |x_0| sum_k ((1 + eta L)^k - 1), the bound itself."""
@@ -423,11 +250,3 @@ def test_fedsgd_bounds_by_enumeration():
     left = 2 * 0.5 * ((0.5 - c / (2 * guess)) ** 2).sum()
     assert found["left"] == pytest.approx(left)
     assert found["weighted"] == pytest.approx(2 * gap / 5 + 2 * sigma2 / (2 * 0.3**2) / 5 + left, abs=1e-6)
-
-
-def test_the_minimiser_with_weights_pi_by_hand():
-    # pi = 0.3, 0.3, 0.4 ([Sun] Prop. 3): 2.1 with optima 1, 2, 3, where their mean is 2.
-    p, u = np.array([0.25, 0.25, 0.5]), np.array([1.0, 2.0, 3.0])
-    found = row(sun.separation_law(0, weights=p, separation=1, targets=u))
-    assert found["train/bias"] == pytest.approx(0.1)
-    assert found["squared"] == pytest.approx((2 / 15) ** 2)

@@ -6,11 +6,9 @@ import torch
 from runs import DIGITS
 from torch import nn
 
-from rollcall import SettingError, simulate
-from rollcall.benchmark.config.choice import Choice
+from rollcall import simulate
 from rollcall.benchmark.config.trial import Trial
 from rollcall.benchmark.federation.build import build
-from rollcall.participation import FromFunction
 from rollcall.tasks import supervised
 
 
@@ -32,32 +30,6 @@ def test_the_objective_weighs_clients_alike_or_by_their_samples():
     assert len(set(sizes)) > 1
     assert told["uniform"] == pytest.approx([1 / len(sizes)] * len(sizes))
     assert told["samples"] == pytest.approx((sizes / sizes.sum()).tolist())
-
-
-def test_an_oracle_must_know_what_a_method_needs():
-    trace = {"name": "trace", "mask": np.ones((3, 2))}
-    trial = {"task": {"name": "quadratic", "targets": [[0.0], [1.0]]}, "participation": trace, "rounds": 3}
-    with pytest.raises(SettingError, match=r"algorithm.name: 'fedavg_known' .*trace.*probability"):
-        simulate(trial | {"algorithm": "fedavg_known"})
-
-
-def alternating(t, rng):
-    """Every second client, by turns."""
-    return np.arange(8) % 2 == t % 2
-
-
-def test_a_function_is_a_roll_call_and_may_know_what_a_method_needs():
-    def trial(algorithm, **knowledge):
-        choice = Choice("function", {"function": alternating, "probability": None} | knowledge, FromFunction)
-        return Trial.read(DIGITS | {"participation": choice, "algorithm": algorithm})
-
-    assert build(trial("fedavg")).participation.active(1).tolist() == [1, 3, 5, 7]
-    message = (
-        "'fedavg_known' is not allowed with function, which does not provide probability; .* set participation.prob"
-    )
-    with pytest.raises(SettingError, match=message):
-        build(trial("fedavg_known"))
-    build(trial("fedavg_known", probability=np.full(8, 0.5)))
 
 
 def test_an_array_is_a_roll_call(tmp_path):
@@ -122,8 +94,3 @@ def test_frozen_parameters_stay_and_shared_ones_count_once(network, d):
     trained, start = sequential.module().network, build(Trial.read(features(network))).model.task.network
     for (name, after), before in zip(trained.named_parameters(), start.parameters(), strict=True):
         assert torch.equal(after, before) == (not before.requires_grad), name
-
-
-def test_a_lazy_layer_is_refused_before_the_run():
-    with pytest.raises(SettingError, match=r"^task.network.0.weight has no shape yet \(a lazy layer\)"):
-        build(Trial.read(features(lambda seed: nn.Sequential(nn.LazyLinear(2)))))

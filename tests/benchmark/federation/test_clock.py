@@ -6,9 +6,7 @@ import numpy as np
 import pytest
 from runs import DIGITS, Count
 
-from rollcall import SettingError, Trial, simulate
-from rollcall.benchmark.federation.build import build
-from rollcall.benchmark.sweep.jobs import recorded
+from rollcall import Trial, simulate
 
 # 3 clients, d = 2, K = 2 steps of one sample. Client i needs 2 / down + 2 / speed + 2 / up seconds, with one vector:
 # 0.5 + 1 + 1 = 2.5; 0.5 + 8 + 0.25 = 8.75; 0.5 + 2 + 0.5 = 3.
@@ -45,18 +43,6 @@ def test_seconds_and_costs_by_hand(name, wait):
     history = simulate(TRIAL | {"algorithm": algorithm, "clock": CLOCK | {"wait": WAITS[wait]}}).history
     expected = np.array([[0, *values] for values in EXPECTED[name, wait]])
     assert history[COLUMNS].to_numpy().T == pytest.approx(expected, abs=1e-12)
-
-
-def test_seconds_are_a_column_that_a_report_may_name():
-    for more, there in (({"clock": CLOCK}, True), ({}, False)):
-        trial = Trial.read(TRIAL | {"algorithm": "fedavg"} | more)
-        assert ("time/seconds" in recorded(build(trial))) == there
-
-
-def test_a_method_that_selects_clients_is_taken_to_send_one_vector():
-    """CA-Fed's weights are 0 before the first round, so that it would count no vector of any client."""
-    history = simulate(TRIAL | {"algorithm": {"name": "ca_fed", "oracle": False}, "clock": CLOCK}).history
-    assert history["time/seconds"].tolist() == pytest.approx([0, 8.75, 17.5, 20.5, 29.25])
 
 
 def test_the_speed_counts_samples_in_steps_and_epochs():
@@ -108,7 +94,7 @@ RANDOM = DIGITS | {
 }
 
 
-@pytest.mark.parametrize("name", ["fedavg", "fedpbc", "mifa", "scaffold"])
+@pytest.mark.parametrize("name", ["fedpbc", "scaffold"])
 def test_both_engines_and_a_resumed_run_have_the_same_clock(name, tmp_path):
     trial = RANDOM | {"algorithm": name, "numerics": {"dtype": "float64"}, "evaluation": {"every": 1}}
     whole = simulate(trial | {"numerics": {"dtype": "float64", "engine": "sequential"}})
@@ -126,36 +112,3 @@ def test_both_engines_and_a_resumed_run_have_the_same_clock(name, tmp_path):
     assert steps.max() <= 9 + 1e-9
     assert (np.abs(steps - 9) < 1e-9).any()
     assert (steps < 8.9).any()
-
-
-def test_the_clock_of_a_seed_is_that_of_all_methods_with_equal_messages():
-    histories = [simulate(RANDOM | {"algorithm": name}).history for name in ("fedavg", "mifa", "fedau")]
-    assert all(one["time/seconds"].equals(histories[0]["time/seconds"]) for one in histories)
-    other = simulate(RANDOM | {"algorithm": "fedavg", "seed": 1}).history
-    assert not other["time/seconds"].equals(histories[0]["time/seconds"])
-
-
-def test_speeds_may_come_from_files(tmp_path):
-    files = {name: str(tmp_path / f"{name}.npy") for name in ("speed", "up")}
-    for name, file in files.items():
-        np.save(file, CLOCK[name])
-    history = simulate(TRIAL | {"algorithm": "fedavg", "clock": CLOCK | files}).history
-    assert history["time/seconds"].tolist() == pytest.approx([0, 8.75, 17.5, 20.5, 29.25])
-
-
-def test_without_a_clock_there_are_no_seconds_and_everything_is_as_before():
-    assert "time/seconds" not in simulate(TRIAL | {"algorithm": "fedavg"}).history
-    assert (
-        Trial.read({"task": {"name": "digits", "clients": 4}, "algorithm": "fedavg", "rounds": 3}).digest
-        == "4960f51a4c"
-    )
-
-
-def test_a_method_is_told_the_probability_to_be_in_time():
-    p = {"participation": {"name": "bernoulli", "probability": 0.5}}
-    trial = TRIAL | p | {"algorithm": "fedavg_known", "clock": CLOCK | {"wait": {"deadline": 4}}}
-    assert np.isfinite(simulate(trial).model).all()
-    late = trial | {"participation": {"name": "copula", "probability": 0.5, "rho": 0.1}}
-    simulate(late)
-    with pytest.raises(SettingError, match="which does not provide probability"):
-        simulate(late | {"clock": CLOCK | {"wait": {"first": 1}}})

@@ -27,21 +27,15 @@ EXPECTED = {
     "local_sgd": ([6, 12, 18], [6, 12, 18], [6, 12, 18], 0),
     "fedavg": ([4, 4, 6], BOTH_WAYS, BOTH_WAYS, 0),
     "fedpbc": ([6, 12, 18], BOTH_WAYS, BOTH_WAYS, 6),
-    "fedprox": ([4, 4, 6], BOTH_WAYS, BOTH_WAYS, 0),
     "fedau": ([4, 4, 6], BOTH_WAYS, BOTH_WAYS, 9),
     "mifa": ([4, 4, 6], BOTH_WAYS, BOTH_WAYS, ROWS),
     "fedvarp": ([4, 4, 6], BOTH_WAYS, BOTH_WAYS, [row + 2 for row in ROWS]),
-    "fedstale": ([4, 4, 6], BOTH_WAYS, BOTH_WAYS, [row + 2 for row in ROWS]),
-    "mimic": ([4, 4, 6], BOTH_WAYS, BOTH_WAYS, ROWS),
     "scaffold": ([4, 4, 6], [8, 8, 12], [8, 8, 12], [row + 2 for row in ROWS]),
     "scaffnew": ([4, 4, 6], BOTH_WAYS, BOTH_WAYS, [2 * row + 3 for row in ROWS]),
     "fedawe": ([4, 4, 6], BOTH_WAYS, BOTH_WAYS, [row + 3 for row in ROWS]),
     "focus": ([4, 4, 6], BOTH_WAYS, BOTH_WAYS, [row + 2 for row in ROWS]),
-    "feddyn": ([4, 4, 6], BOTH_WAYS, BOTH_WAYS, [row + 2 for row in ROWS]),
-    "amplified_fedavg": ([4, 4, 6], BOTH_WAYS, BOTH_WAYS, 2),
     # c, u, the gradient counts, and c_i, in whose single row nobody has yet been put
     "amplified_scaffold": ([4, 4, 6], [8, 8, 12], [8, 8, 12], [2 + 2 + 3 + row + 5 for row in ROWS]),
-    "fedavgm": ([4, 4, 6], BOTH_WAYS, BOTH_WAYS, 2),
     "ca_fed": ([6, 6, 9], BOTH_WAYS, BOTH_WAYS, 9),  # one gradient more: it brings the loss at x
 }
 

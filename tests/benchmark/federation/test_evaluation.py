@@ -5,13 +5,10 @@ import pytest
 import torch
 from sklearn.metrics import f1_score, roc_auc_score
 
-from rollcall import SettingError, simulate
-from rollcall.benchmark.config.choice import Choice
-from rollcall.benchmark.config.trial import Evaluation, Trial
-from rollcall.benchmark.federation.build import build
-from rollcall.benchmark.federation.evaluation import Groups, Metrics, Tally, group, is_often
-from rollcall.tasks import ClientData, digits, supervised
-from rollcall.tasks.metrics import METRICS
+from rollcall import simulate
+from rollcall.benchmark.config.trial import Evaluation
+from rollcall.benchmark.federation.evaluation import Groups, Tally, group, is_often
+from rollcall.tasks import ClientData, digits
 from rollcall.tasks.partitions import dirichlet
 
 
@@ -89,30 +86,6 @@ def test_a_trial_by_class_client_and_availability():
     assert not any(name.startswith("test/accuracy/client") for name in row.index)
 
 
-def test_what_cannot_be_grouped_is_refused():
-    trial = {
-        "task": {"name": "quadratic", "targets": [[0.0], [1.0]]},
-        "algorithm": "fedavg",
-        "rounds": 1,
-        "evaluation": {"by": ["class"]},
-    }
-    with pytest.raises(SettingError, match=r"evaluation\.by: 'class' is not allowed"):
-        simulate(trial)
-    recorded = {"name": "trace", "mask": np.ones((1, 2))}
-    trial |= {"participation": recorded, "evaluation": {"by": ["availability"]}}
-    simulate(trial)  # a recording's own shares serve
-    with pytest.raises(SettingError, match=r"evaluation\.by"):
-        simulate(trial | {"participation": {"name": "weighted", "per_round": 1, "probability": [0.2, 0.4]}})
-
-
-TRACED = {
-    "task": {"name": "digits", "clients": 6, "partition": "iid", "model": "linear"},
-    "participation": {"name": "trace", "mask": np.arange(36).reshape(6, 6) % 5 < 2},
-    "rounds": 1,
-    "numerics": {"dtype": "float64"},
-}
-
-
 def test_evaluations_are_where_the_table_looks():
     for every, last, at, rounds in (
         (20, (30, 4), (), 107),
@@ -133,33 +106,6 @@ def test_evaluations_are_where_the_table_looks():
         assert {t for t in expected if evaluation.splits_at(t, rounds) == ("test",)} == among
 
 
-def test_a_run_is_evaluated_where_it_is_due_and_nowhere_else():
-    evaluation = {"every": 8, "last": {"rounds": 6, "every": 2}}
-    often = simulate(TRACED | {"algorithm": "fedpbc", "rounds": 21, "evaluation": {"every": 1}})
-    seldom = simulate(TRACED | {"algorithm": "fedpbc", "rounds": 21, "evaluation": evaluation})
-    assert seldom.history["round"].tolist() == [0, 8, 16, 18, 20, 21]
-    same = often.history[often.history["round"].isin(seldom.history["round"])].reset_index(drop=True)
-    assert same.equals(seldom.history)
-    assert np.array_equal(often.model, seldom.model)
-
-
-def test_the_last_rounds_may_have_splits_of_their_own():
-    last = {"rounds": 6, "every": 2, "splits": ["test", "train"]}
-    both = simulate(TRACED | {"algorithm": "fedpbc", "rounds": 10, "evaluation": {"every": 1}}).history
-    evaluation = {"every": 3, "splits": ["test"], "last": last}
-    found = simulate(TRACED | {"algorithm": "fedpbc", "rounds": 10, "evaluation": evaluation}).history
-    assert found["round"].tolist() == [0, 3, 6, 8, 9, 10]
-    assert found.columns[:3].tolist() == ["round", "test/loss", "test/accuracy"]
-    wanted = both[both["round"].isin(found["round"])].reset_index(drop=True)
-    assert found["test/loss"].tolist() == wanted["test/loss"].tolist()
-    assert found["train/loss"].isna().tolist() == [True, True, False, False, False, False]
-    assert found["train/loss"].dropna().tolist() == wanted["train/loss"][2:].tolist()
-    with pytest.raises(SettingError, match=r"evaluation\.splits: 'validation' is not allowed with digits"):
-        simulate(
-            TRACED | {"algorithm": "fedpbc", "rounds": 10, "evaluation": {"last": last | {"splits": ["validation"]}}}
-        )
-
-
 TRIAL = {
     "task": {"name": "digits", "clients": 6, "partition": {"name": "dirichlet", "alpha": 0.3}},
     "algorithm": "fedavg",
@@ -167,7 +113,6 @@ TRIAL = {
     "rounds": 5,
     "evaluation": {"every": 5, "metrics": ["auroc", {"name": "f1", "average": "weighted"}, "f1", "worst_10_accuracy"]},
 }
-QUADRATIC = {"task": {"name": "quadratic", "targets": [[0.0], [1.0]]}, "algorithm": "fedavg", "rounds": 1}
 
 
 def test_auroc_over_uneven_batches_is_that_of_the_whole_split(monkeypatch):
@@ -196,42 +141,3 @@ def batches_of(size, init):
         init(self, *arguments, **options, evaluation_batch=size)
 
     return with_size
-
-
-def test_a_chosen_metric_replaces_that_of_the_task():
-    own = supervised((np.eye(4), np.array([0, 1, 0, 1])), None, torch.nn.Linear(4, 2), metrics=["auroc"], clients=2)
-    metrics = [{"name": "auroc", "average": "weighted"}, "f1"]
-    trial = {"task": Choice("own", {}, own), "evaluation": {"metrics": metrics}}
-    federation = build(Trial.read(TRIAL | trial))
-    assert {name: metric.average for name, metric in federation.metrics.accumulated.items()} == {
-        "auroc": "weighted",
-        "f1": "macro",
-    }
-
-
-def test_undefined_values_are_left_out():
-    """The first split has the classes 0 and 1, the second has 1 alone."""
-    splits = {"two": [0.9, 0.4, 0.6, 0.1], "one": [0.2, 0.3]}
-    labels = {"two": [1, 0, 1, 0], "one": [1, 1]}
-    groups = [Groups(split, ["class0", "class1"], torch.tensor(labels[split]), by="class") for split in splits]
-    scores = Tally({"two": 4, "one": 2}, groups, Metrics({"auroc": METRICS["auroc"]()}))
-    for split, chances in splits.items():
-        both = torch.tensor([[1 - chance, chance] for chance in chances])
-        scores.take_outputs(split, both, torch.tensor(labels[split]))
-    assert scores.scores() == {"two/auroc": 1.0, "two/auroc/class0": 1.0, "two/auroc/class1": 1.0}
-
-
-def test_metrics_that_a_task_does_not_allow():
-    with pytest.raises(
-        SettingError,
-        match=r"evaluation\.metrics: auroc cannot be computed from the predictions of this task: .*missing the required .forward",
-    ):
-        build(Trial.read(QUADRATIC | {"evaluation": {"metrics": ["auroc"]}}))
-    with pytest.raises(SettingError, match=r"evaluation\.metrics: mae cannot be computed from the predictions"):
-        build(Trial.read(TRIAL | {"evaluation": {"metrics": ["mae"]}}))
-    with pytest.raises(SettingError, match=r"evaluation\.metrics: client_variance needs the accuracy of each sample"):
-        build(Trial.read(QUADRATIC | {"evaluation": {"metrics": ["client_variance"]}}))
-    with pytest.raises(SettingError, match=r"evaluation\.metrics: a statistic over clients needs a split"):
-        build(Trial.read(TRIAL | {"evaluation": {"splits": ["test"], "metrics": ["worst_10_accuracy"]}}))
-    with pytest.raises(SettingError, match=r"evaluation\.metrics.*'auc' is not allowed; must be one of auroc"):
-        Trial.read(TRIAL | {"evaluation": {"metrics": ["auc"]}})

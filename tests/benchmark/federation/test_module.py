@@ -35,17 +35,6 @@ def test_evaluation_is_exact_over_uneven_batches():
         assert federation.measured[f"{split}/accuracy"] == pytest.approx(accuracy, rel=1e-12)
 
 
-def test_one_round_is_one_training_step():
-    seen = []
-
-    class Watch(Callback):
-        def on_train_batch_end(self, trainer, federation, *_):
-            seen.append((federation.t, trainer.global_step))
-
-    simulate(DIGITS | {"algorithm": "fedavg"}, callbacks=[Watch()])
-    assert seen == [(t, t) for t in range(1, 14)]
-
-
 def test_batchnorm_statistics_are_averaged_over_the_active_clients():
     from rollcall.benchmark.engines import LocalTraining
     from rollcall.benchmark.federation.module import Federation
@@ -125,39 +114,13 @@ def test_who_reads_metrics_finds_them(tmp_path):
     assert logged["train/distance"].dropna().tolist()[:4] == [2.0, 1.0, 0.5, 0.25]
 
 
-TRIAL = {
-    "task": {"name": "digits", "clients": 4, "model": "mlp"},
-    "algorithm": "fedavg",
-    "local": {"steps": 3, "lr": 0.1, "batch_size": 16},
-    "rounds": 3,
-    "evaluation": {"every": 3},
-}
+def test_rounding_is_that_of_the_bits():
+    def run(dtype):
+        return simulate(
+            DIGITS | {"algorithm": "fedavg", "rounds": 3, "numerics": {"dtype": dtype, "device": "cpu"}}
+        ).server
 
-
-class Products(Callback):
-    """How precise products of matrices are during a trial."""
-
-    def on_train_batch_end(self, *_):
-        self.precision = torch.get_float32_matmul_precision()
-
-
-def run(dtype, engine="sequential"):
-    seen = Products()
-    result = simulate(TRIAL | {"numerics": {"dtype": dtype, "engine": engine, "device": "cpu"}}, callbacks=[seen])
-    return result.server, seen.precision
-
-
-@pytest.mark.parametrize("engine", ["sequential", "vectorised"])
-def test_rounding_is_that_of_the_bits(engine):
-    exact, _ = run("float64", engine)
-    singles, _ = run("float32", engine)
-    halves, _ = run("bf16_mixed", engine)
+    exact, singles, halves = run("float64"), run("float32"), run("bf16_mixed")
     assert singles.dtype == halves.dtype == np.float32
     assert 1e-9 < np.linalg.norm(singles - exact) / np.linalg.norm(exact) < 1e-6
     assert 1e-6 < np.linalg.norm(halves - exact) / np.linalg.norm(exact) < 1e-2  # bfloat16 has eight bits
-
-
-def test_tf32_holds_for_the_trial_only():
-    before = torch.get_float32_matmul_precision()
-    assert [run(dtype)[1] for dtype in ("tf32", "float32")] == ["high", "highest"]
-    assert torch.get_float32_matmul_precision() == before

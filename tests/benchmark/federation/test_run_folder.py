@@ -1,22 +1,16 @@
 """The run folder: its files, its lock, its status, the commit of the code, and which folders are run folders."""
 
 import json
-import shutil
-import subprocess
-from datetime import timedelta
-from importlib.util import module_from_spec, spec_from_file_location
 
 import numpy as np
 import pytest
 import torch
 from lightning.pytorch import Callback
-from runs import DIGITS, Asked, rounds_in
+from runs import DIGITS
 
 from rollcall import SettingError, simulate
 from rollcall.benchmark.config.trial import Trial
-from rollcall.benchmark.federation import run_folder
 from rollcall.benchmark.federation.run_folder import RunFolder, run_folders, set_aside
-from rollcall.benchmark.process import Interrupted
 
 
 def test_a_run_folder_tells_the_whole_story(tmp_path):
@@ -56,17 +50,6 @@ def test_a_folder_belongs_to_one_trial(tmp_path):
         simulate(DIGITS | {"algorithm": "fedavg", "rounds": 1}, folder=tmp_path / "run")
 
 
-def test_a_failing_trial_says_why_in_its_folder(tmp_path):
-    class Broken(Callback):
-        def on_train_batch_end(self, *_):
-            raise RuntimeError("out of luck")
-
-    with pytest.raises(RuntimeError, match="out of luck"):
-        simulate(DIGITS | {"algorithm": "fedavg"}, folder=tmp_path / "run", callbacks=[Broken()])
-    assert RunFolder(tmp_path / "run").status["error"] == "RuntimeError: out of luck"
-    assert RunFolder(tmp_path / "run").state == "failed"
-
-
 def test_status_follows_about_once_a_second_and_ends_exact(tmp_path, monkeypatch):
     now = 100.0
     monkeypatch.setattr("rollcall.benchmark.federation.run_folder.time.monotonic", lambda: now)
@@ -88,65 +71,6 @@ def test_status_follows_about_once_a_second_and_ends_exact(tmp_path, monkeypatch
     assert (run.status["seconds"], run.status["evaluation_seconds"]) == (5.5, 1.5)
 
 
-def test_rows_of_rounds_after_a_checkpoint_are_not_doubled(tmp_path):
-    class Killed(Callback):
-        def on_train_batch_end(self, trainer, federation, *_):
-            if federation.t == 15:
-                raise RuntimeError("killed")
-
-    trial = DIGITS | {"algorithm": "fedpbc", "rounds": 20, "evaluation": {"every": 2}}
-    with pytest.raises(Interrupted):
-        simulate(trial, folder=tmp_path, stop=Asked(7))
-    with pytest.raises(RuntimeError):  # with the checkpoint of round 7 and rows until 14
-        simulate(trial, folder=tmp_path, callbacks=[Killed()], checkpoint_every=timedelta(hours=1))
-    resumed = simulate(trial, folder=tmp_path)
-    assert rounds_in(tmp_path) == list(range(0, 21, 2))
-    assert resumed.history.equals(simulate(trial).history)
-
-
-FILE = "lib/benchmark/run_folder.py"
-
-
-@pytest.fixture
-def git(tmp_path):
-    """Runs git in a repository that holds a copy of the module."""
-    (tmp_path / FILE).parent.mkdir(parents=True)
-    shutil.copy(run_folder.__file__, tmp_path / FILE)
-
-    def run(*arguments):
-        name = ["-c", "user.name=x", "-c", "user.email=x@x"]
-        command = ["git", *name, *arguments]
-        return subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True).stdout.strip()
-
-    run("init", "--quiet")
-    return run
-
-
-def commit(folder):
-    """What the copy in this folder records."""
-    spec = spec_from_file_location("copied_run_folder", folder / FILE)
-    module = module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module.commit()
-
-
-def test_the_checkout_of_the_code(git, tmp_path):
-    git("add", "--all")
-    git("commit", "--quiet", "--message", "all")
-    head = git("rev-parse", "--short=12", "HEAD")
-    assert commit(tmp_path) == head
-    with (tmp_path / FILE).open("a") as file:
-        file.write("# changed\n")
-    assert commit(tmp_path) == f"{head}+"
-
-
-def test_an_environment_inside_a_checkout_of_other_code(git, tmp_path):
-    (tmp_path / ".gitignore").write_text("lib\n")
-    git("add", "--all")
-    git("commit", "--quiet", "--message", "other code")
-    assert commit(tmp_path) is None
-
-
 @pytest.fixture
 def folders(tmp_path):
     for file in ("e/b/status.json", "e/a/status.json", "e/a/lock", "e/c/lock", "e/deep/d/status.json", "e/tuned.yaml"):
@@ -165,8 +89,6 @@ def folders(tmp_path):
         ("e", {}, ["e/a", "e/b", "e/deep/d"]),
         ("e/a", {}, ["e/a"]),
         ("e", {"below": False}, ["e/a", "e/b"]),
-        (".", {"below": False}, []),
-        ("none", {}, []),
     ],
 )
 def test_run_folders(folder, options, expected, folders):

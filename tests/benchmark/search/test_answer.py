@@ -48,28 +48,6 @@ def test_every_cell_gets_its_settings_and_they_replace_earlier_ones(tmp_path):
         tuned(experiment="other").applied(experiment)
 
 
-def test_an_answer_for_a_variant_is_of_no_use_for_another(tmp_path):
-    variants = {name: {"about": "More steps.", "trial": {"local": {"steps": 5}}} for name in ("more", "most")}
-    file = write(tmp_path, variants=variants)
-    plain = Experiment.read(file)
-    more = plain.as_("more").varied({"rounds": [3]}).only({"seed": [0]})
-    assert rates(tuned(variant="more").applied(more)) == {"fedavg": (0.5, 5), "fedpbc": (0.25, 3)}
-    for experiment, name in ((plain, "tiny"), (plain.as_("most"), "tiny --variant most")):
-        with pytest.raises(SettingError, match=f"^tuned: the file is of tiny --variant more; must be of {name}$"):
-            tuned(variant="more").applied(experiment)
-    with pytest.raises(SettingError, match=r"^tuned: the file is of tiny; must be of tiny --variant more$"):
-        tuned().applied(more)
-
-
-def test_an_axis_of_the_command_line_is_left_out(tmp_path):
-    experiment = Experiment.read(write(tmp_path))
-    one = Best(when={"algorithm": "fedavg", "task.validation": "0.3"}, settings={"local.lr": 0.5}, **CELL)
-    assert rates(tuned(best={"fedavg": one}).applied(experiment))["fedavg"] == (0.5, 2)
-    two = {"a": one, "b": one.model_copy(update={"when": {"algorithm": "fedavg", "task.validation": "0.4"}})}
-    with pytest.raises(SettingError, match=r"^tuned: b cannot be told from another cell"):
-        tuned(best=two).applied(experiment)
-
-
 def test_run_takes_the_settings_and_refuses_the_seeds_of_the_search(tmp_path, store, capsys):
     file = write(tmp_path)
     tuned().write(tmp_path / "tuned.yaml")
@@ -84,18 +62,3 @@ def test_run_takes_the_settings_and_refuses_the_seeds_of_the_search(tmp_path, st
         ("fedavg", 0.5, 4),
         ("fedpbc", 0.25, 4),
     }
-
-
-def test_a_search_of_whole_methods_replaces_those_of_their_cells():
-    """Settings of two searches must not be mixed in one cell."""
-
-    def best(settings, **when):
-        return Best(when=when, settings=settings, **CELL)
-
-    fine = {
-        "a": best({"local.lr": 0.5, "local.steps": 7}, panel="a", algorithm="fedavg"),
-        "b": best({"local.lr": 0.25}, panel="a", algorithm="fedpbc"),
-    }
-    whole = tuned(best={"fedavg": best({"local.lr": 0.125}, algorithm="fedavg")})
-    assert list(whole.after(tuned(best=fine)).best) == ["b", "fedavg"]
-    assert list(tuned(best=fine).after(whole).best) == ["fedavg", "a", "b"]  # narrower ones come after

@@ -2,7 +2,6 @@
 
 import gzip
 import json
-import math
 
 import numpy as np
 import pytest
@@ -14,7 +13,7 @@ from rollcall.benchmark.search.board import Board, best, boards
 from rollcall.benchmark.search.entry import Entry, Method, enter, problems, rerun
 from rollcall.benchmark.sweep.run import Execution
 from rollcall.leaderboard.figures import board_chart
-from rollcall.leaderboard.standing import interval, standing, tables
+from rollcall.leaderboard.standing import interval, standing
 
 FILE = {
     "name": "small",
@@ -111,14 +110,6 @@ def test_scores_and_values_are_those_of_single_runs(entered):
         assert [t for t, _ in run.curve] == [0, 2, 4, 6, 8]
 
 
-def test_a_second_call_runs_nothing_and_gives_the_same_entry(entered, monkeypatch):
-    board, folder, entries = entered
-    monkeypatch.setattr("rollcall.benchmark.search.entry.run_lockstep", lambda jobs, tell: {} if not jobs else 1 / 0)
-    method = Method("fedau", "fedau", board.space("fedau", "fedau"))
-    (again,) = enter(board, [method], Execution(folder / "runs", "inline", mlflow=False))
-    assert again.cells == entries["fedau"].cells
-
-
 def test_the_standing_is_the_arithmetic_of_the_entries(entered):
     board, folder, entries = entered
     shown = standing(board, folder / "runs")
@@ -157,29 +148,6 @@ def edited(entry, change):
 
 def _first(data):
     return data["cells"]["equal"][0]
-
-
-def test_best_rates_at_an_edge_are_said(entered):
-    board, folder, entries = entered
-
-    def at_the_end(data):
-        for one in data["cells"]["equal"]:
-            one["samples"][one["best"]]["settings"]["local.lr"] = 3.0
-
-    shown = standing(board, folder / "runs", [edited(entries["fedau"], at_the_end)])
-    told = tables(shown, "fedavg")["test accuracy"].caption
-    ends = {"local.lr": (0.01, 3), "server.lr": (0.3, 3), "algorithm.cutoff": (10, 200)}
-
-    def outermost(path, value):
-        low, high = ends[path]
-        if path == "algorithm.cutoff":
-            return value in ends[path]  # of a list of integers the first and the last
-        return not 0.05 < math.log(value / low) / math.log(high / low) < 0.95
-
-    cells = [one for cells in shown.entries["fedau"].cells.values() for one in cells]
-    count = sum(any(outermost(*item) for item in one.samples[one.best].settings.items()) for one in cells)
-    assert count >= 2
-    assert f"fedau {count} of 4" in told.partition("best rates at an edge of the space: ")[2]
 
 
 TAMPERED = {
@@ -253,10 +221,6 @@ def test_a_file_that_was_changed_is_refused(entered, tmp_path):
 def test_a_space_that_is_not_allowed(entered, method, text, message):
     with pytest.raises(SettingError, match=message):
         entered[0].space(method, method, text)
-
-
-def test_a_method_without_a_server_rate_leaves_it_out(entered):
-    assert list(entered[0].space("fedpbc", "fedpbc")) == ["local.lr"]
 
 
 def test_boards_of_the_suite():

@@ -3,10 +3,8 @@
 import math
 
 import pytest
-import yaml
 from command import TINY
 
-import rollcall
 from rollcall.benchmark.config.errors import SettingError
 from rollcall.benchmark.config.experiment import Experiment
 from rollcall.benchmark.config.metric import Metric
@@ -56,18 +54,6 @@ def test_a_cell_has_the_rounds_of_its_panel():
     with pytest.raises(SettingError, match=r"^rounds: cell fedavg has trials of 8 and 20 rounds; .*--rounds.*--per"):
         cells(**two, per=["algorithm"])
     assert cells(**two, per=["algorithm"], rounds=5)["fedavg"].milestones == [5]
-
-
-def test_panels_that_share_a_trial_run_it_once_to_the_longest(tmp_path):
-    trial = TINY["trial"] | {"evaluation": {"every": 4}}
-    spec = {"name": "two"} | TINY | {"grid": {"algorithm": ["fedavg"], "seed": [0]}, "panels": PANELS, "trial": trial}
-    options = {"metric": "train/distance", "executor": "inline", "mlflow": False, "store": tmp_path}
-    tuning = rollcall.tune(Experiment.model_validate(spec), {"local.lr": [0.1]}, **options)
-    (file,) = tmp_path.rglob("trial.yaml")
-    assert yaml.safe_load(file.read_text())["rounds"] == 20
-    alone = rollcall.simulate(file).history.set_index("round")["train/distance"]
-    assert tuning.best["short/fedavg"]["score"] == pytest.approx(alone[[4, 8]].mean())
-    assert tuning.best["long/fedavg"]["score"] == pytest.approx(alone[[12, 16, 20]].mean())
 
 
 def row(rate, score, rounds=20, gradients=8.0, state="finished"):

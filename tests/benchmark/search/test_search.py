@@ -6,7 +6,7 @@ import math
 import pandas as pd
 import pytest
 import yaml
-from command import TINY, write
+from command import TINY
 
 import rollcall
 from rollcall.benchmark.config.errors import SettingError
@@ -139,14 +139,6 @@ def test_no_test_sample_is_read_unless_the_metric_is_of_the_test_split(store, mo
         rollcall.tune(digits(), RATES, metric="test/accuracy", **options)
 
 
-def test_settings_that_a_method_lacks_are_left_out_of_its_space(store):
-    space = {"local.lr": [0.1], "server.lr": [0.5, 1.0], "fedavg": {"server.momentum": [0.3]}}
-    tuning = tune(store, space=space, samples="grid", rounds=2)
-    assert set(tuning.best["fedavg"]["settings"]) == {"local.lr", "server.lr", "server.momentum"}
-    assert set(tuning.best["fedpbc"]["settings"]) == {"local.lr"}
-    assert "fedpbc: has no server.lr; left out of its space." in tuning.notes
-
-
 @pytest.mark.parametrize(
     ("space", "message"),
     [
@@ -161,12 +153,6 @@ def test_errors_name_the_setting(space, message, store):
     with pytest.raises(SettingError, match=f"^{message}"):
         tune(store, space=space)
     assert not store.exists()
-
-
-def test_an_edge_is_a_warning(store):
-    tuning = tune(store, tiny(grid={"algorithm": ["fedavg"]}), {"local.lr": [0.001, 0.002]}, samples="grid")
-    assert tuning.best["fedavg"]["at_edge"] == ["local.lr"]
-    assert "Warning: fedavg: the best local.lr, 0.002, is at the edge of its space. Widen the space." in tuning.notes
 
 
 def test_a_search_keeps_the_answers_of_earlier_ones(store):
@@ -190,27 +176,6 @@ def test_a_search_keeps_the_answers_of_earlier_ones(store):
     assert list(Tuned.read(second.file).best) == ["fedpbc", "fedavg"]
 
 
-def test_experiments_that_share_runs_have_their_own_answers(store, tmp_path):
-    file = write(tmp_path, name="more", base=write(tmp_path), grid={"algorithm": ["fedavg"]})
-    first, second = tune(store, Experiment.read(str(tmp_path / "tiny.yaml"))), tune(store, Experiment.read(file))
-    assert (first.file, second.file) == (store / "tiny" / "tuned.yaml", store / "more" / "tuned.yaml")
-    first.tuned.applied(Experiment.read(file))  # the answers of the base are allowed for the other
-    assert {path.parts[-4] for path in store.rglob("status.json")} == {"tiny"}
-
-
-def test_per_chooses_what_is_searched_together(store):
-    grid = {"algorithm": ["fedavg"], "local.steps": [1, 2]}
-    together = tune(store, tiny(grid=grid), {"local.lr": [0.1]}, per=["algorithm"])
-    apart = tune(store, tiny(grid=grid), {"local.lr": [0.1]})
-    assert list(apart.best) == ["fedavg/1", "fedavg/2"]
-    mean = (apart.best["fedavg/1"]["score"] + apart.best["fedavg/2"]["score"]) / 2
-    assert together.best["fedavg"]["score"] == pytest.approx(mean)
-    with pytest.raises(
-        SettingError, match=r"^per: 'task' is not allowed; must be one of panel, algorithm, local\.steps$"
-    ):
-        tune(store, tiny(grid=grid), {"local.lr": [0.1]}, per=["task"])
-
-
 def test_seeds_of_the_table_are_refused(store):
     with pytest.raises(SettingError, match=r"^seeds: 1 is not allowed in a search"):
         tune(store, seeds=(1, 2))
@@ -220,41 +185,6 @@ def test_seeds_of_the_table_are_refused(store):
     assert tune(store, validation, samples=1, rounds=1, seeds=(1, 2), mode="min").best["fedavg"]["how"]["seeds"] == [
         1,
         2,
-    ]
-
-
-OWN_TASK = """
-from rollcall.tasks import TASKS
-from rollcall.tasks.models import MODELS
-
-def own(seed):
-    task, data = TASKS["digits"](seed, clients=4, model=MODELS["linear"])
-    data.splits["SPLIT"] = data.splits.pop("test")
-    return task, data
-"""
-
-
-def test_a_task_of_ones_own_may_have_a_validation_split(store, tmp_path):
-    (tmp_path / "own.py").write_text(OWN_TASK.replace("SPLIT", "validation"))
-    experiment = digits(task=f"{tmp_path}/own.py:own")
-    options = QUIET | {"store": store}
-    tuning = rollcall.tune(experiment, {"local.lr": [0.1]}, **options)
-    assert tuning.best["all"]["score"] > 0
-    assert tuning.notes == ()
-    (tmp_path / "own.py").write_text(OWN_TASK.replace("SPLIT", "other"))
-    with pytest.raises(
-        SettingError, match=r"evaluation\.splits: 'validation' is not allowed with .*; must be one of train, other"
-    ):
-        rollcall.tune(digits(task=f"{tmp_path}/own.py:own"), {"local.lr": [0.1]}, **options)
-
-
-def test_unequal_costs_are_named(store):
-    steps = tiny(grid={"algorithm": ["fedavg"], "local.steps": [1, 4]})
-    tuning = tune(store, steps, samples=1, rounds=2)
-    low, high = (tuning.best[f"fedavg/{steps}"]["gradients"] for steps in (1, 4))
-    assert high == 4 * low
-    assert [note for note in tuning.notes if note.startswith("The cells took")] == [
-        f"The cells took unequal numbers of client gradients: fedavg/1 {low:.2g}, fedavg/4 {high:.2g}."
     ]
 
 
@@ -271,32 +201,3 @@ def test_a_metric_that_is_not_measured_is_refused_before_anything_runs(metric, s
     with pytest.raises(SettingError, match=rf"^metric: '{metric}' is not allowed; .*: train/loss, train/distance"):
         tune(store, samples=1, metric=metric, mode="min", rounds=1)
     assert not list(store.rglob("status.json"))
-
-
-def test_samples_without_the_metric_have_no_score(store):
-    tuning = tune(store, tiny(grid={"algorithm": ["fedavg"]}), samples=1, metric="train/distance/client0", mode="min")
-    assert tuning.samples["error"].tolist() == ["no trial records train/distance/client0"]
-    assert tuning.best == {}
-
-
-def test_a_metric_of_unknown_direction_needs_a_mode(store):
-    experiment = digits(evaluation={"metrics": ["f1"]})
-    options = QUIET | {"metric": "validation/f1", "store": store}
-    with pytest.raises(
-        SettingError, match=r"^mode: is missing; which end of validation/f1 is better\? Add --mode max or"
-    ):
-        rollcall.tune(experiment, RATES, **options)
-    assert not store.exists()
-    reported = Experiment.model_validate(experiment.model_dump() | {"report": {"metrics": {"test/f1": "max"}}})
-    assert rollcall.tune(reported, {"local.lr": [0.1]}, **options).best["all"]["how"]["mode"] == "max"
-
-
-@pytest.mark.parametrize(
-    "metric", ["validation/f1", "validation/accuracy/class0", "train/worst_10_accuracy", "train/loss/per_client"]
-)
-def test_further_metrics_and_groups_of_the_experiment_can_be_searched(metric, store):
-    experiment = digits(evaluation={"metrics": ["auroc", "f1", "worst_10_accuracy"], "by": ["class", "client"]})
-    tuning = rollcall.tune(experiment, {"local.lr": [0.1]}, metric=metric, mode="max", store=store, **QUIET)
-    history = RunFolder(next(store.rglob("status.json")).parent).history()
-    assert tuning.best["all"]["score"] == history[metric].iloc[-1]
-    assert "validation/auroc" not in history

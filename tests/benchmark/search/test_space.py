@@ -1,10 +1,9 @@
 """What a user writes becomes domains; draws follow from (seed, setting, number)."""
 
-import numpy as np
 import pytest
 
 from rollcall.benchmark.config.errors import SettingError
-from rollcall.benchmark.search.space import Domain, domain, draw_points, grid, read_space
+from rollcall.benchmark.search.space import Domain, domain, draw_points, read_space
 
 RATE = {"local.lr": "loguniform(1e-3,1)"}
 
@@ -99,16 +98,3 @@ def test_points_agree_in_the_settings_that_methods_share_and_none_is_drawn_twice
     few = draw_points(steps, 99, seed=7)
     assert sorted((one["local.steps"], one["algorithm.a"]) for one in few) == [(a, b) for a in (1, 2, 3) for b in "xy"]
     assert sorted(one["local.steps"] for one in points) == sorted([1, 2, 3] * 4)
-
-
-def test_points_fill_the_range():
-    drawn = [one["x"] for one in draw_points({"x": "loguniform(1e-4,1)"}, 400, seed=0)]
-    shares = np.histogram(np.log10(drawn), bins=4, range=(-4, 0))[0]
-    assert (abs(shares - 100) < 40).all()  # 4.6 standard deviations
-
-
-def test_a_grid_lists_all_combinations():
-    points = grid({"a": Domain((1, 2)), "b": Domain((5, 6))})
-    assert points == [{"a": 1, "b": 5}, {"a": 1, "b": 6}, {"a": 2, "b": 5}, {"a": 2, "b": 6}]
-    with pytest.raises(SettingError, match=r"^space: a: a range is not allowed in a grid"):
-        grid({"a": Domain((), 0, 1)})

@@ -40,17 +40,11 @@ def test_an_error_before_the_run_starts_is_recorded(error, text, store, monkeypa
 ANALYSES = """
 import pandas as pd
 
-def words(seed):
-    return "a text"
-
 def texts(seed):
     return pd.DataFrame({"round": [0, 1], "value": ["high", "low"]})
 
 def unnumbered(seed):
     return pd.DataFrame({"value": [1.0, 2.0]})
-
-def doubled(seed):
-    return pd.DataFrame([[0, 1.0, 2.0]], columns=["round", "value", "value"])
 
 def squares(seed):
     return pd.DataFrame({"round": [0, 2], "value": [0.0, 4.0]})
@@ -60,16 +54,8 @@ def squares(seed):
 @pytest.mark.parametrize(
     ("name", "said"),
     [
-        ("words", "4: must return a pandas.DataFrame; returned a str"),
-        ("texts", "7: the table of an analysis must have numbers in all columns; it has other values in value"),
-        (
-            "unnumbered",
-            "10: the table of an analysis must have a row, a column `round` and others of different names; it has 2 rows of value",
-        ),
-        (
-            "doubled",
-            "13: the table of an analysis must have a row, a column `round` and others of different names; it has 1 rows of round",
-        ),
+        ("texts", "4: the table of an analysis must have numbers in all columns; it has other values in value"),
+        ("unnumbered", "7: the table of an analysis must have a row, a column `round` and others of different names"),
     ],
 )
 def test_an_analysis_that_returns_something_else_than_numbers_by_round_fails(name, said, store, tmp_path):
@@ -77,8 +63,7 @@ def test_an_analysis_that_returns_something_else_than_numbers_by_round_fails(nam
     wrong, right = (Analysis.read({"analysis": f"{tmp_path}/own.py:{one}"}) for one in (name, "squares"))
     folder = RunFolder(store / "own")
     assert f"own.py:{said}" in run_job(wrong, folder.path, lambda: False)
-    assert folder.state == "failed"
-    assert not folder.metrics.exists()
+    assert (folder.state, folder.metrics.exists()) == ("failed", False)
     assert run_job(right, folder.path, lambda: False) == ""
     assert folder.history().to_dict("list") == {"round": [0, 2], "value": [0.0, 4.0]}
 
@@ -107,20 +92,18 @@ def test_fewer_rounds_than_are_saved_leave_the_folder_as_it_is(store):
     assert np.array_equal(folder.models()[0], simulate(TRIAL).model)
 
 
-@pytest.mark.parametrize("fails", [False, True])
-def test_a_trial_leaves_no_models_in_memory(fails, store, monkeypatch):
+def test_a_trial_that_fails_leaves_no_models_in_memory(store, monkeypatch):
     """Python alone would find the cycles of Lightning's trainer late: a sweep collects seldom, and here never."""
 
     def federations():
         return sum(type(item) is Federation for item in gc.get_objects())
 
-    if fails:
-        monkeypatch.setattr("rollcall.algorithms.fedavg.FedAvg.round", lambda *_: 1 / 0)
+    monkeypatch.setattr("rollcall.algorithms.fedavg.FedAvg.round", lambda *_: 1 / 0)
     gc.collect()
     before = federations()
     gc.disable()
     try:
-        assert ("ZeroDivisionError" in tried(RunFolder(store / "tiny" / TRIAL.name))) == fails
+        assert "ZeroDivisionError" in tried(RunFolder(store / "tiny" / TRIAL.name))
         assert federations() == before
     finally:
         gc.enable()

@@ -2,16 +2,11 @@
 
 import json
 import math
-import socket
-import subprocess
-import sys
-import time
 from pathlib import Path
 
 import pandas as pd
 import pytest
-from command import TINY, rollcall, write
-from mlflow_server import MlflowServer
+from command import TINY, rollcall
 
 from rollcall import Trial, simulate
 from rollcall.benchmark.federation.run_folder import RunFolder
@@ -133,44 +128,6 @@ def test_a_copy_that_was_cut_off_is_written_again(store, monkeypatch, capsys):
     assert (len(entries(mirror)), equal(store)) == (1, 1)
 
 
-@pytest.fixture
-def silent():
-    """The address of a server that accepts connections and never answers."""
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        yield f"http://127.0.0.1:{server.getsockname()[1]}"
-
-
-@pytest.mark.full
-def test_a_server_that_does_not_answer_costs_a_line_and_the_next_run_brings_what_is_missing(
-    store, silent, tmp_path, capsys, monkeypatch
-):
-    monkeypatch.setenv("MLFLOW_HTTP_REQUEST_TIMEOUT", "1")
-    monkeypatch.setenv("MLFLOW_TRACKING_URI", silent)
-    file = write(tmp_path, grid={"seed": [0, 1], "algorithm": ["fedavg"]})
-    start = time.monotonic()
-    code, out, err = rollcall(capsys, "run", file, "--executor", "inline")
-    assert (code, "2 trials: 2 run now" in out, err.count("MLflow")) == (0, True, 1)
-    assert time.monotonic() - start < 30
-    code, _, err = rollcall(capsys, "sync", "--store", str(store))
-    assert (code, err.count("\n"), err.startswith("MLflow cannot be updated (")) == (2, 1, True)
-    folders = rollcall(capsys, "leaderboard", file, "--format", "csv")[1]  # reads no server
-    code, _, err = rollcall(capsys, "leaderboard", file, "--mlflow", silent)
-    assert (code, err.startswith(f"error: mlflow: {silent} cannot be read (")) == (2, True)
-
-    database = f"sqlite:///{tmp_path}/elsewhere.db"
-    monkeypatch.setenv("MLFLOW_TRACKING_URI", database)
-    _, out, err = rollcall(capsys, "run", file, "--executor", "inline")
-    assert ("0 run now, 2 before" in out, f"tiny: 2 runs copied to {database}" in err) == (True, True)
-    where = ("--store", str(tmp_path / "empty"), "--mlflow", database)
-    assert rollcall(capsys, "leaderboard", file, "--format", "csv", *where)[1] == folders
-    assert f"runs: your own, in {database}" in rollcall(capsys, "leaderboard", file, "--format", "md", *where)[1]
-    mirror = looked(store)
-    assert f"in {store}" in mirror.client.get_experiment(mirror.id).tags["mlflow.note.content"]
-    assert {entry.info.run_name: entry.data.tags["cell"] for entry in entries(mirror)} == {
-        "fedavg, seed 0": "fedavg", "fedavg, seed 1": "fedavg",
-    }  # fmt: skip
-
-
 def test_a_database_that_is_damaged_is_named(store, capsys):
     made(store)
     (store / "mlflow.db").write_bytes(b"text" * 5000)
@@ -180,41 +137,3 @@ def test_a_database_that_is_damaged_is_named(store, capsys):
     assert equal(store) == 1
     code, _, err = rollcall(capsys, "sync", "other", "--store", str(store))
     assert (code, "'other' is not allowed" in err, "has runs of tiny" in err) == (2, True, True)
-
-
-@pytest.mark.fault
-@pytest.mark.full
-def test_a_server_is_stopped_and_started_in_the_middle(store, tmp_path, monkeypatch, capsys):
-    monkeypatch.setenv("no_proxy", "127.0.0.1")
-    with MlflowServer(tmp_path) as server:
-        monkeypatch.setenv("MLFLOW_TRACKING_URI", server.uri)
-        made(store, seed=0)
-        mirror = looked(store)
-        server.stop()
-        made(store, seed=1)
-        for _ in range(2):
-            mirror.look()
-        assert capsys.readouterr().err.count("MLflow cannot be updated") == 1
-        server.start()
-        made(store, seed=2)
-        assert looked(store).written == 2
-        assert equal(store) == 3
-
-
-@pytest.mark.fault
-@pytest.mark.full
-def test_two_processes_create_the_database_once(store):
-    made(store)
-    code = "import sys; from pathlib import Path; from rollcall.benchmark.sweep.mlflow_copy import Mirror; "
-    code += "mirror = Mirror(Path(sys.argv[1]), 'tiny'); mirror.look(); sys.exit(mirror.down)"
-    processes = [subprocess.Popen([sys.executable, "-c", code, str(store)]) for _ in range(2)]
-    assert [process.wait(240) for process in processes] == [0, 0]
-    assert equal(store) == 1
-
-
-def test_a_store_whose_name_has_signs_of_addresses(tmp_path):
-    store = tmp_path / "a #é b" / "runs"
-    made(store)
-    assert looked(store).written == 1
-    assert (store / "mlflow.db").stat().st_size > 0
-    assert [path.name for path in tmp_path.iterdir()] == ["a #é b"]

@@ -18,14 +18,8 @@ import pytest
 
 from rollcall import Trial, simulate
 from rollcall.benchmark.federation.run_folder import RunFolder
-from rollcall.benchmark.sweep import ray_start
 from rollcall.benchmark.sweep.jobs import Job, Sweep, run_inline
-from rollcall.benchmark.sweep.ray_executor import Plan, run_plan
 from rollcall.benchmark.sweep.run import Execution
-
-# isort: split
-import ray  # Ray reads the settings of `ray_start` when it is imported
-from ray.cluster_utils import Cluster
 
 pytestmark = [pytest.mark.full, pytest.mark.fault]
 
@@ -51,12 +45,18 @@ class Mine(MIFA):
 @pytest.fixture
 def nodes(tmp_path, one_ray):
     """A cluster, its second node, and the disks of both nodes."""
+    from rollcall.benchmark.sweep import ray_start  # it sets what Ray reads when it is imported
+
+    # isort: split
+    from ray.cluster_utils import Cluster
+
     disks = [tmp_path / "disk0", tmp_path / "disk1"]
     cluster = Cluster()
     for disk in disks:
         disk.mkdir()
         node = cluster.add_node(num_cpus=1, include_dashboard=False, env_vars={"TMPDIR": str(disk)})
     yield cluster, node, disks
+    ray_start.end()
     cluster.shutdown()
 
 
@@ -78,6 +78,8 @@ def trials(folder: Path, **settings) -> list[Trial]:
 
 
 def run(jobs, say, **how):
+    from rollcall.benchmark.sweep.ray_executor import Plan, run_plan
+
     execution = Execution(store=jobs[0].store, **how)
     execution.say = say
     grid, errors, _ = run_plan(Plan(jobs), jobs[0].folder.path.parent, execution)
@@ -96,13 +98,17 @@ def test_a_node_dies_and_its_trial_goes_on_elsewhere(nodes, tmp_path):
     seen, settings = [], []
 
     def kill() -> None:
+        def carried() -> list[int]:
+            return [len({path.parent for path in disk.glob("rollcall-*/carried/*/*.ckpt")}) for disk in disks]
+
+        def uploaded(status: Path) -> bool:
+            return status.exists() and json.loads(status.read_text())["round"] > 0
+
         until = time.monotonic() + 400
-        while time.monotonic() < until and not all(
-            status.exists() and json.loads(status.read_text())["round"] > 0 for status in statuses
-        ):
+        while time.monotonic() < until and not (all(map(uploaded, statuses)) and all(carried())):
             time.sleep(0.1)
         settings.extend((status.parent / "trial.yaml").exists() for status in statuses)
-        seen.extend(len({path.parent for path in disk.glob("rollcall-*/carried/*/*.ckpt")}) for disk in disks)
+        seen.extend(carried())
         cluster.remove_node(second, allow_graceful=False)
 
     lines = []
@@ -116,7 +122,6 @@ def test_a_node_dies_and_its_trial_goes_on_elsewhere(nodes, tmp_path):
     every = timedelta(seconds=0.1)
     how = {"checkpoint_every": every, "storage": str(tmp_path / "storage"), "address": cluster.address}
     ends = run(jobs, say, **how)
-    ray_start.end()
     killer.join()
 
     assert seen == [1, 1]  # each node had a run folder on its own disk
@@ -147,6 +152,8 @@ def test_ray_dies_and_starts_again_as_often_as_retries_allow(tmp_path, one_ray):
         return [json.loads(status.read_text())["round"] if status.exists() else 0 for status in statuses]
 
     def kill() -> None:
+        import ray
+
         for deaths in range(2):
             until = time.monotonic() + 200
             while time.monotonic() < until and len(lines) < deaths:  # workers outlive Ray

@@ -5,14 +5,15 @@ from types import SimpleNamespace
 import pytest
 
 from rollcall.benchmark.config.errors import SettingError
-from rollcall.benchmark.sweep import ray_start
 
 
 @pytest.fixture
 def ray(monkeypatch):
-    """What `ray_start` calls of Ray."""
+    """What `ray_start` calls of Ray; and `ray_start`, which imports Ray."""
+    from rollcall.benchmark.sweep import ray_start
+
     ray_start.end()  # the Ray that an earlier test of this process may have left
-    fake = SimpleNamespace(calls=[], error=None, up=False, is_initialized=lambda: fake.up)
+    fake = SimpleNamespace(calls=[], module=ray_start, error=None, up=False, is_initialized=lambda: fake.up)
 
     def init(**options):
         fake.calls.append(options["address"])
@@ -33,12 +34,12 @@ def ray(monkeypatch):
 
 def test_another_address_is_another_ray_and_that_of_the_user_stays(ray):
     for address in ("", "", "auto"):
-        ray_start.start(address)
-    ray_start.end()
+        ray.module.start(address)
+    ray.module.end()
     assert ray.calls == ["local", "shutdown", "auto", "shutdown"]
     ray.init(address="of the user")
-    ray_start.start()
-    ray_start.end()
+    ray.module.start()
+    ray.module.end()
     assert ray.calls[4:] == ["of the user"]
 
 
@@ -53,7 +54,7 @@ def test_another_address_is_another_ray_and_that_of_the_user_stays(ray):
 def test_an_error_of_ray_is_a_line_and_the_next_start_is_a_new_one(ray, address, error, message):
     ray.error = error
     with pytest.raises(SettingError, match=message):
-        ray_start.start(address)
+        ray.module.start(address)
     ray.error = None
-    ray_start.start(address)
+    ray.module.start(address)
     assert len(ray.calls) == 2

@@ -1,8 +1,8 @@
 """Rollcall for who knows Ray Tune: its objects, its results, GPUs, and a Tuner of the user's own. One Ray for all."""
 
 import json
-from contextlib import nullcontext
 from pathlib import Path
+from typing import ClassVar
 
 import pytest
 from command import TINY
@@ -11,12 +11,6 @@ from rich.console import Console
 import rollcall
 from rollcall.benchmark.config.experiment import Experiment
 from rollcall.benchmark.federation.run_folder import RunFolder
-from rollcall.benchmark.process import Interrupted
-from rollcall.benchmark.sweep import ray_start  # noqa: F401  before Ray is imported: it sets what Ray reads then
-from rollcall.ray import trainable
-
-ray = pytest.importorskip("ray")
-tune = pytest.importorskip("ray.tune")
 
 pytestmark = pytest.mark.full
 
@@ -37,13 +31,31 @@ class Seeing(FedAvg):
 """
 
 
+# From round 8 on each round is slow until it may be fast, so that Tune's stopper comes in time.
+SLOW = """
+import time
+from pathlib import Path
+from rollcall.algorithms.fedavg import FedAvg
+
+
+class Slow(FedAvg):
+    def round(self, state, x, call, work):
+        if call.t > 7 and not Path("FOLDER/fast").exists():
+            time.sleep(0.5)
+        return super().round(state, x, call, work)
+"""
+
+
 @pytest.fixture(scope="module")
 def declared(tmp_path_factory):
     """Ray of the user, with two GPUs that this machine need not have."""
+    from rollcall.benchmark.sweep import ray_start  # noqa: F401  before Ray is imported: it sets what Ray reads then
+
+    ray = pytest.importorskip("ray")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("RAY_worker_niceness", "0")  # as in `one_ray`
         ray.init(address="local", num_cpus=5, num_gpus=2, include_dashboard=False, log_to_driver=False)
-    yield
+    yield pytest.importorskip("ray.tune")
     assert ray.is_initialized()  # Rollcall leaves the user's Ray alone
     ray.shutdown()
 
@@ -52,15 +64,13 @@ def tiny(**changes) -> Experiment:
     return Experiment.model_validate({"name": "tiny"} | TINY | changes)
 
 
-class Seen(tune.Callback):
-    def __init__(self):
-        self.rounds = []
-
-    def on_trial_result(self, iteration, trials, trial, result, **info):
-        self.rounds.append((trial.config["algorithm"], trial.config["seed"], result["round"]))
-
-
 def test_a_run_is_an_experiment_of_tune(declared, tmp_path):
+    class Seen(declared.Callback):
+        rounds: ClassVar[list] = []
+
+        def on_trial_result(self, iteration, trials, trial, result, **info):
+            self.rounds.append((trial.config["algorithm"], trial.config["seed"], result["round"]))
+
     seen, how = Seen(), {"settings": {"evaluation.every": [5]}, "mlflow": False}
     inline = rollcall.run(tiny(), store=tmp_path / "inline", executor="inline", **how)
     result = rollcall.run(tiny(), store=tmp_path / "ray", callbacks=[seen], **how)
@@ -82,11 +92,14 @@ def test_a_run_is_an_experiment_of_tune(declared, tmp_path):
 
 
 def test_a_stopper_ends_runs_that_a_second_call_resumes(declared, tmp_path):
-    only, how = {"algorithm": ["fedavg"]}, {"settings": {"evaluation.every": [1], "rounds": [300]}, "mlflow": False}
-    stopped = rollcall.run(tiny(), only=only, store=tmp_path / "ray", stop=lambda _, row: row["round"] >= 7, **how)
+    (tmp_path / "slow.py").write_text(SLOW.replace("FOLDER", str(tmp_path)))
+    slow = tiny(grid={"algorithm": [f"{tmp_path / 'slow.py'}:Slow"], "seed": [0, 1]})
+    how = {"settings": {"evaluation.every": [1], "rounds": [300]}, "mlflow": False}
+    stopped = rollcall.run(slow, store=tmp_path / "ray", stop=lambda _, row: row["round"] >= 7, **how)
     assert set(stopped.frame["state"]) == {"interrupted"}
-    whole = rollcall.run(tiny(), only=only, store=tmp_path / "ray", executor="inline", **how)
-    alone = rollcall.run(tiny(), only=only, store=tmp_path / "alone", executor="inline", **how)
+    (tmp_path / "fast").touch()
+    whole = rollcall.run(slow, store=tmp_path / "ray", executor="inline", **how)
+    alone = rollcall.run(slow, store=tmp_path / "alone", executor="inline", **how)
     assert set(whole.frame["state"]) == {"finished"}
     for one, other in zip(whole.jobs, alone.jobs, strict=True):
         assert (one.folder.path / "model.npz").read_bytes() == (other.folder.path / "model.npz").read_bytes()
@@ -103,15 +116,17 @@ def test_four_trials_share_a_gpu_and_two_gpus_are_used(declared, tmp_path):
 
 @pytest.mark.parametrize(("retries", "state"), [(0, "absent"), (1, "finished")])
 def test_a_kill_for_memory_is_a_process_that_died(retries, state, declared, tmp_path, monkeypatch, capsys):
-    fit, fits = tune.Tuner.fit, []
+    from ray.exceptions import OutOfMemoryError
+
+    fit, fits = declared.Tuner.fit, []
 
     def killed(tuner):  # as Tune does after Ray's memory monitor has killed a process
         fits.append(tuner)
         if len(fits) == 1:
-            raise RuntimeError("Caught unexpected exception") from ray.exceptions.OutOfMemoryError("memory")
+            raise RuntimeError("Caught unexpected exception") from OutOfMemoryError("memory")
         return fit(tuner)
 
-    monkeypatch.setattr(tune.Tuner, "fit", killed)
+    monkeypatch.setattr(declared.Tuner, "fit", killed)
     only, how = {"algorithm": ["fedavg"], "seed": ["0"]}, {"store": tmp_path, "mlflow": False, "console": Console()}
     result = rollcall.run(tiny(), only=only, executor="ray", retries=retries, **how)
     assert (result.frame["state"].tolist(), len(fits)) == ([state], retries + 1)
@@ -122,7 +137,7 @@ def test_a_kill_for_memory_is_a_process_that_died(retries, state, declared, tmp_
 
 @pytest.mark.parametrize("scheduler", ["hyperband", "median"])
 def test_schedulers_of_tune_stop_samples(scheduler, declared, tmp_path):
-    space = {"local.lr": tune.choice([0.001, 0.002, 0.1, 0.2])}
+    space = {"local.lr": declared.choice([0.001, 0.002, 0.1, 0.2])}
     options = {"metric": "train/distance", "samples": 4, "scheduler": scheduler, "rounds": 27, "mlflow": False}
     tuning = rollcall.tune(tiny(grid={"algorithm": ["fedavg"]}), space, store=tmp_path, seeds=(5, 6), **options)
     assert tuning.best["fedavg"]["settings"]["local.lr"] in (0.1, 0.2)
@@ -133,24 +148,13 @@ def test_schedulers_of_tune_stop_samples(scheduler, declared, tmp_path):
     assert folder.history()["train/distance"].tolist() == alone["train/distance"].tolist()[: len(folder.history())]
 
 
-def test_a_search_that_is_asked_to_stop_resumes(declared, tmp_path, monkeypatch):
-    """Five samples run then, and three wait. These report, too, and Tune wants its metric in every report."""
-    requests = nullcontext(lambda: any(tmp_path.rglob("status.json")))
-    monkeypatch.setattr("rollcall.benchmark.sweep.ray_executor.stop_requests", lambda: requests)
-    options = {"metric": "train/distance", "samples": 8, "rounds": 300, "store": tmp_path, "mlflow": False}
-    experiment, space = tiny(grid={"algorithm": ["fedavg"]}), {"local.lr": "uniform(0.01,0.1)"}
-    with pytest.raises(Interrupted):
-        rollcall.tune(experiment, space, executor="ray", **options)
-    assert rollcall.tune(experiment, space, executor="inline", **options).best["fedavg"]["samples"] == 8
-
-
 def test_a_searcher_of_tune_and_a_scheduler_that_changes_settings(declared, tmp_path):
     pytest.importorskip("optuna")
     from ray.tune.schedulers import PopulationBasedTraining
     from ray.tune.search.optuna import OptunaSearch
 
     options = {"metric": "train/distance", "samples": 3, "rounds": 9, "store": tmp_path, "mlflow": False}
-    experiment, space = tiny(grid={"algorithm": ["fedavg"]}), {"local.lr": tune.loguniform(1e-3, 0.3)}
+    experiment, space = tiny(grid={"algorithm": ["fedavg"]}), {"local.lr": declared.loguniform(1e-3, 0.3)}
     tuning = rollcall.tune(experiment, space, search_alg=OptunaSearch(seed=1), **options)
     assert (len(tuning.samples), tuning.best["fedavg"]["how"]["search"]) == (3, "OptunaSearch")
     assert tuning.best["fedavg"]["score"] == tuning.samples["score"].min()
@@ -160,15 +164,16 @@ def test_a_searcher_of_tune_and_a_scheduler_that_changes_settings(declared, tmp_
 
 
 def test_a_tuner_of_the_users_own(declared, tmp_path):
+    from rollcall.ray import trainable
+
     experiment = tiny(grid={"algorithm": ["fedavg", "fedpbc"], "seed": [0]})
-    space = {"algorithm": "fedpbc", "seed": 3, "local.lr": tune.grid_search([0.05, 0.1])}
-    space |= {"evaluation.every": 5}
-    grid = tune.Tuner(trainable(experiment, store=tmp_path / "runs"), param_space=space).fit()
+    space = {"algorithm": "fedpbc", "seed": 3, "local.lr": declared.grid_search([0.05, 0.1]), "evaluation.every": 5}
+    grid = declared.Tuner(trainable(experiment, store=tmp_path / "runs"), param_space=space).fit()
     for result in grid:
         spec = TINY["trial"] | {"algorithm": "fedpbc", "seed": 3, "evaluation": {"every": 5}}
         alone = rollcall.simulate(spec | {"local": {"steps": 2, "lr": result.config["local.lr"]}}).history
         assert result.metrics["train/distance"] == alone["train/distance"].iloc[-1]
         rows = map(json.loads, Path(result.path, "result.json").read_text().splitlines())
         assert [row["round"] for row in rows][:5] == [0, 5, 10, 15, 20]
-    (error,) = tune.Tuner(trainable(experiment, store=tmp_path / "runs"), param_space={"seed": 3}).fit().errors
+    (error,) = declared.Tuner(trainable(experiment, store=tmp_path / "runs"), param_space={"seed": 3}).fit().errors
     assert "names 2 runs of tiny; must name one. Axes: algorithm" in str(error)

@@ -36,12 +36,3 @@ def test_probabilities_decide_the_order_and_are_shown_with_their_range():
     assert list(shown["client"]) == ["2", "1", "0"]
     assert shown.iloc[1, 1:].to_list() == pytest.approx([0.2375, 0.2, 0.3])
     assert list(counts["expected"]) == pytest.approx([1.2, 1.5, 1.2, 1.35])
-
-
-def test_of_many_clients_some_are_shown_over_the_whole_range_and_the_figure_says_so():
-    p = np.linspace(0.01, 0.99, 1000)
-    chart = uplinks(np.random.default_rng(0).random((20, 1000)) < p, np.broadcast_to(p, (20, 1000)))
-    shown = data(chart)[1]["value"].to_numpy()
-    assert (len(shown), shown[0], shown[-1]) == (60, pytest.approx(0.99), pytest.approx(0.01))
-    assert np.diff(shown) == pytest.approx(-0.98 / 59, abs=1e-3)
-    assert "60 of 1,000 clients" in " ".join(chart.to_dict()["title"]["text"])

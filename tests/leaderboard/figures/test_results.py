@@ -8,16 +8,15 @@ import pytest
 
 from rollcall import leaderboard
 from rollcall.benchmark.config.digest import nested
-from rollcall.benchmark.config.errors import SettingError
 from rollcall.benchmark.config.metric import Metric
 from rollcall.leaderboard.cells import cells
 from rollcall.leaderboard.figures import results as curves
 from rollcall.leaderboard.figures import theme
 from rollcall.leaderboard.figures.results import paper_curves, ranking_curves, subplots
 from rollcall.leaderboard.names import COLOURS, OWN, style
-from rollcall.leaderboard.paper.experiment import PaperExperiment, Printed
+from rollcall.leaderboard.paper.experiment import Printed
 from rollcall.leaderboard.ranking import rank
-from rollcall.leaderboard.runs import Run, unarchive
+from rollcall.leaderboard.runs import Run
 from tests.support import results
 from tests.support.results import ends, experiment
 
@@ -73,18 +72,6 @@ def y(chart, plot=0):
     return next(layer["encoding"]["y"] for layer in views(chart)[plot]["layer"] if layer["mark"]["type"] == "line")
 
 
-@pytest.mark.parametrize(
-    ("name", "words"),
-    [
-        ("sun/fig1", ["R"]),  # an analysis's own, over two panels
-        ("fedpbc/fig4", ["class, from the heaviest", "client, from the rarest", "part of [0, 1]"]),
-    ],
-)
-def test_subplots_say_what_they_run_over(name, words):
-    paper = PaperExperiment.read(name)
-    assert [subplot.x for subplot in subplots(paper, cells(paper, unarchive(paper.home)))] == words
-
-
 def described(made, ends=lambda labels, seed: 0.5):
     return [
         (subplot.title, subplot.metric.name, list(subplot.lines))
@@ -103,13 +90,6 @@ def test_a_subplot_for_each_label_of_the_columns_or_pictures():
     assert described(experiment(report=both)) == [
         ("FedAvg", "test/accuracy", ["often", "seldom"]), ("MIFA", "test/accuracy", ["often", "seldom"]),
     ]  # fmt: skip
-
-
-def test_metrics_that_were_not_measured_are_left_out_and_none_is_an_error():
-    made = experiment(report={"metrics": {"train/loss": "min", "test/accuracy": "max"}})
-    assert [metric for _, metric, _ in described(made)] == ["test/accuracy"]
-    with pytest.raises(SettingError, match=r"metric: 'train/loss' was measured in no run of paper/fig"):
-        subplots(made, cells(made, []))
 
 
 def own(method, seed, **settings):
@@ -155,18 +135,6 @@ def test_a_ranking_has_a_subplot_for_each_set_of_conditions_and_a_line_for_each_
     assert y(figure)["scale"]["domain"] == y(figure, 1)["scale"]["domain"]
 
 
-@pytest.mark.parametrize(("over", "x"), [("gradients", 50), ("seconds", 20)])
-def test_a_curve_over_a_cost(over, x):
-    made = [own("mifa", seed, end=0.5) for seed in (0, 1)]
-    ranking = rank(made, [Metric("test/accuracy")], last_rounds=1)
-    assert lines(ranking_curves(ranking, over)) == {"MIFA": [(0, 10), (x / 2, 10), (x, 50)]}
-    assert ("Seconds are spread evenly over the rounds." in caption(ranking_curves(ranking, over))) == (
-        over == "seconds"
-    )
-    with pytest.raises(SettingError, match=r"x: 'floats' is not allowed; no run has cost/floats_up"):
-        ranking_curves(ranking, "floats")
-
-
 def test_figures_have_a_line_for_each_cell_and_a_picture_for_each_column():
     found = cells(COMPARED, runs(COMPARED, ends))
     figure = paper_curves(COMPARED, found)
@@ -174,29 +142,6 @@ def test_figures_have_a_line_for_each_cell_and_a_picture_for_each_column():
     assert list(lines(figure)) == ["FedAvg", "MIFA"]
     assert lines(figure)["MIFA"] == [(0, 0), (50, 0), (100, 80)]
     assert looks(figure, "color") == {"FedAvg": COLOURS["blue"], "MIFA": COLOURS["black"]}
-
-
-def test_two_evaluations_are_dots_of_the_last_values_not_a_line():
-    figure = paper_curves(COMPARED, cells(COMPARED, results.runs(COMPARED, ends)))
-    assert lines(figure) == {"FedAvg": [(100, 60)], "MIFA": [(100, 80)]}
-    rule, point = views(figure)[0]["layer"]
-    assert (rule["mark"]["type"], rule["encoding"]["x"]["field"], rule["encoding"]["x2"]["field"]) == (
-        "rule",
-        "low",
-        "high",
-    )
-    assert (point["mark"]["type"], point["encoding"]["x"]["field"]) == ("point", "value")
-
-
-def test_a_stamp_says_that_runs_are_shorter_than_planned():
-    made = runs(COMPARED, ends, rounds=30)
-    figure = paper_curves(COMPARED, cells(COMPARED, made))
-    assert {view["title"]["subtitle"] for view in views(figure)} == {"30 of 100 rounds"}
-    ranking = rank(made, [Metric("test/accuracy")], last_rounds=1, planned=100)
-    (view, *_) = views(ranking_curves(ranking))
-    assert view["title"]["subtitle"] == "30 of 100 rounds"
-    whole = paper_curves(COMPARED, cells(COMPARED, runs(COMPARED, ends)))
-    assert {view["title"]["subtitle"] for view in views(whole)} == {""}
 
 
 def test_printed_numbers_are_rules_in_the_colour_of_the_line(monkeypatch):
@@ -209,48 +154,6 @@ def test_printed_numbers_are_rules_in_the_colour_of_the_line(monkeypatch):
     assert "printed in the paper" in caption(figure)
 
 
-def test_numbers_stated_for_a_round_are_points_in_the_colour_of_the_line():
-    claim = {
-        "says": "mifa is there",
-        "tag": "released code",
-        "section": "released code, one run",
-        "least": 0.0,
-        "at": 10,
-    }
-    stated = claim | {"of": {"algorithm": "mifa"}, "where": {"participation": "often"}, "printed": 0.75}
-    made = experiment(claims=[stated, stated | {"at": None, "printed": 0.2}, claim | {"of": {"algorithm": "fedavg"}}])
-    figure = paper_curves(made, cells(made, runs(made, ends)))
-    assert of_paper(figure) == [("often, MIFA", 10, 75)]
-    assert "Diamonds: released code." in caption(figure)
-
-
-def test_another_model_of_a_method_has_a_line_beside_the_evaluated_one(monkeypatch):
-    """Its number is not the one that the paper prints for the method."""
-    both = {"test/accuracy": "max", "test/accuracy/server": "max"}
-    made = experiment(report={"metrics": both, "drawn": list(both)}).only({"participation": ["often"]})
-    ran = [
-        replace(run, history=run.history.assign(**{"test/accuracy/server": [0.0, 0.0, 0.4]}))
-        if run.settings["algorithm"] == "mifa" else run
-        for run in runs(made, lambda labels, seed: 0.7)
-    ]  # fmt: skip
-    number = Printed({"algorithm": "mifa"}, Metric("test/accuracy"), 0.75, None)
-    monkeypatch.setattr(curves, "printed", lambda experiment: [number])
-    figure = paper_curves(made, cells(made, ran))
-    assert {name: points[-1][1] for name, points in lines(figure).items()} == pytest.approx(
-        {"FedAvg": 70, "MIFA": 70, "MIFA (server)": 40}
-    )
-    assert len(views(figure)) == 1
-    assert of_paper(figure) == [("MIFA", None, 75)]
-
-
-def test_a_figure_over_an_axis_has_no_costs():
-    axis = experiment(
-        grid={"seed": [0], "local.lr": [0.1, 0.2]}, report={"metrics": {"test/loss": "min"}, "x": "local.lr"}
-    )
-    with pytest.raises(SettingError, match=r"x: 'seconds' is not allowed; this figure runs over local.lr"):
-        paper_curves(axis, cells(axis, runs(axis, lambda labels, seed: 0.5, metric="test/loss")), "seconds")
-
-
 def test_figures_over_an_axis():
     axis = experiment(
         grid={"seed": [0, 1], "local.lr": [0.1, 0.2, 0.4], "algorithm": ["fedavg", "mifa"]},
@@ -261,78 +164,6 @@ def test_figures_over_an_axis():
         run.history["test/loss"] = run.history["test/accuracy"]
     figure = paper_curves(axis, cells(axis, made))
     assert lines(figure) == {name: [(0.1, 0.6), (0.2, 0.7), (0.4, 0.9)] for name in ("FedAvg", "MIFA")}
-
-
-def test_labels_that_are_no_numbers_are_at_equal_distances_in_the_order_of_the_file():
-    axis = experiment(report={"metrics": {"test/accuracy": "max"}, "x": "participation"})
-    figure = paper_curves(axis, cells(axis, runs(axis, ends)))
-    assert lines(figure) == {"FedAvg": [(0, 60), (1, 60)], "MIFA": [(0, 80), (1, 80)]}
-    x = next(layer["encoding"]["x"] for layer in views(figure)[0]["layer"])
-    assert x["axis"]["values"] == [0, 1]
-    assert x["axis"]["labelExpr"] == '["often", "seldom"][datum.value]'
-
-
-def test_a_metric_against_others_has_a_plot_for_each_and_a_point_for_each_cell():
-    report = {"metrics": {"test/accuracy": "max", "test/loss": "min"}, "against": ["test/loss", "train/loss"]}
-    made = experiment(report=report)
-    ran = runs(made, ends)
-    for run in ran:
-        if run.settings["algorithm"] == "mifa" and "0.1" in run.settings["participation.probability"]:
-            continue  # no losses of this cell were measured
-        run.history["test/loss"], run.history["train/loss"] = run.history["test/accuracy"] * 2, 0.25
-    figure = paper_curves(made, cells(made, ran))
-    assert lines(figure, 0) == {"FedAvg": [(1.2, 60), (1.2, 60)], "MIFA": [(1.6, 80)]}
-    assert lines(figure, 1) == {"FedAvg": [(0.25, 60), (0.25, 60)], "MIFA": [(0.25, 80)]}
-    assert [view["encoding"]["x"]["title"] for view in views(figure)] == ["test loss", "train loss"]
-    assert looks(figure, "color")["MIFA"] == style("mifa").colour
-    assert {*figure.data["where"]} == {"often", "seldom"}
-    with pytest.raises(SettingError, match=r"x: 'seconds' is not allowed; this figure runs over test/loss"):
-        paper_curves(made, cells(made, ran), "seconds")
-    with pytest.raises(SettingError, match="metric: 'test/accuracy' was measured in no run"):
-        paper_curves(made, cells(made, runs(made, ends)))
-
-
-def drawn(experiment, cells):
-    figure = paper_curves(experiment, cells)
-    return [(title, list(lines(figure, plot))) for plot, title in enumerate(titles(figure))]
-
-
-PANELS = {
-    "grid": {"seed": [0]},
-    "panels": {
-        "many": {"title": "", "grid": {"algorithm": ["fedavg", "mifa"], "local.lr": [0.1, 0.2]}},
-        "one": {"title": "beside", "trial": {"local": {"steps": 9}}, "grid": {"algorithm": ["fedavg"]}},
-    },
-}
-
-
-def test_panels_have_pictures_of_their_own_or_share_them():
-    apart = experiment(**PANELS, report={"metrics": {"test/accuracy": "max"}, "columns": ["local.lr"]})
-    assert drawn(apart, cells(apart, runs(apart, lambda labels, seed: 0.5))) == [
-        ("many, lr 0.1", ["FedAvg", "MIFA"]), ("many, lr 0.2", ["FedAvg", "MIFA"]), ("beside", ["FedAvg"])
-    ]  # fmt: skip
-    shared = apart.model_copy(update={"report": apart.report.model_copy(update={"overlay": True})})
-    # The panel without a rate stands in both pictures.
-    assert drawn(shared, cells(shared, runs(shared, lambda labels, seed: 0.5))) == [
-        ("lr 0.1", ["FedAvg", "MIFA", "beside, FedAvg"]), ("lr 0.2", ["FedAvg", "MIFA", "beside, FedAvg"])
-    ]  # fmt: skip
-
-
-def test_metrics_may_have_pictures_of_their_own():
-    report = {"metrics": {"test/accuracy": "max", "test/other": "min"}, "drawn": ["test/accuracy", "test/other"]}
-    two = experiment(report=report)
-    made = runs(two, lambda labels, seed: 0.0 if labels["algorithm"] == "fedavg" else 0.5)  # fedavg's stays at 0
-    for run in made:
-        run.history["test/other"] = [1.0, 1.0, 0.0]
-    figure = paper_curves(two, cells(two, made))
-    assert len(lines(figure, 0)) == 4
-    assert y(figure)["title"] == "test accuracy %"
-    (marks,) = views(figure)[1]["layer"]  # only ever on or off: a row for each line, with marks where it is on
-    assert (marks["mark"]["type"], marks["transform"]) == ("tick", [{"filter": "datum.value > 0"}])
-    assert marks["encoding"]["y"]["scale"]["domain"] == list(lines(figure, 1))
-    nothing = two.model_copy(update={"report": two.report.model_copy(update={"drawn": (Metric("train/none"),)})})
-    with pytest.raises(SettingError, match=r"metric: 'train/none' was measured in no run of paper/fig"):
-        paper_curves(nothing, cells(nothing, made))
 
 
 def test_figures_over_decades():
@@ -358,7 +189,7 @@ def test_figures_over_decades():
     assert "Without runs that diverged: MIFA." in caption(figure)
 
 
-@pytest.mark.parametrize("name", ["fedpbc/parity", "findings/clock", "findings/mnist", "findings/model"])
+@pytest.mark.parametrize("name", ["fedpbc/parity", "findings/model"])
 def test_the_committed_pictures_are_those_of_the_committed_results(name):
     _, key = theme._spec(curves.curves(name, None))
     file = Path(leaderboard.__file__).parent / "pictures" / f"{name}.svg"

@@ -1,19 +1,14 @@
 """A figure as a specification and as a file."""
 
 import re
-import subprocess
-import sys
 from pathlib import Path
 from xml.etree import ElementTree
 
-import altair as alt
 import pandas as pd
 import pytest
 
 from rollcall.benchmark.config.metric import Metric
 from rollcall.leaderboard.figures import ranking_curves, save
-from rollcall.leaderboard.figures.others import stretches
-from rollcall.leaderboard.figures.theme import axis, room
 from rollcall.leaderboard.ranking import rank
 from rollcall.leaderboard.runs import Run
 
@@ -85,31 +80,3 @@ def test_a_row_of_the_data_has_the_mean_its_spread_and_the_seeds(chart):
     assert (row["value"], row["seeds"]) == (pytest.approx(45), 2)
     sd = 100 * 0.1 / 2**0.5
     assert (row["sd"], row["low"], row["high"]) == pytest.approx((sd, 45 - sd, 45 + sd))
-
-
-@pytest.mark.parametrize(("domain", "format"), [((1, 10.0**6), "~e"), ((2, 500), "~g")])  # 1e+6, but no 4e+2
-def test_labels_of_a_logarithmic_axis(domain, format):
-    made = axis(alt.Y, "value", "loss", domain, log=True).to_dict()
-    assert made["scale"] == {"type": "log", "zero": False, "domain": list(domain), "nice": False}
-    assert made["axis"] == {"format": format, "tickCount": 6}
-
-
-def test_room_at_the_ends_of_an_axis():
-    assert room([0.0, 100.0]) == (-3.0, 103.0)
-    assert room([5.0]) == (4.5, 5.5)
-    assert room([]) == (-0.03, 1.03)
-    low, high = room([0.0, 1e-3, 1.0, float("nan")], log=True)  # 0 has no logarithm
-    assert 0.8e-3 < low < 1e-3 < 1.0 < high < 1.2
-
-
-def test_stretches():
-    assert stretches(pd.Series([1, 1, 0, 1], dtype=bool).to_numpy()) == [(0, 2), (3, 4)]
-    assert stretches(pd.Series([0, 0], dtype=bool).to_numpy()) == []
-
-
-def test_commands_that_draw_nothing_do_not_load_altair():
-    code = (
-        "import sys, rollcall.cli.app, rollcall.leaderboard.boards, rollcall.leaderboard.paper.reproduction;"
-        "sys.exit(len({'altair', 'matplotlib', 'vl_convert'} & set(sys.modules)))"
-    )
-    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -2,7 +2,7 @@
 
 import pytest
 
-from rollcall.leaderboard.paper.claims import VERDICTS, claim_counts, decided, is_trained, of_papers
+from rollcall.leaderboard.paper.claims import VERDICTS, claim_counts, of_papers
 from rollcall.leaderboard.paper.reproduction import Judged
 from tests.support.results import experiment, runs
 
@@ -47,15 +47,3 @@ def test_rows_of_claims_by_verdict(told):
     assert counted["of the papers, by the released code"] == {"not run": 1}
     assert counted["own checks"] == counted["about released code"] == {"holds": 1}
     assert counted["CA-Fed"] == {}
-
-
-def test_how_many_were_reworded_and_may_be_false(told):
-    assert decided(told) == (2, 1, 0)  # the differences are equal in all seeds, so that no interval has a width
-    noisy = Judged(MADE, runs(MADE, lambda labels, seed: 0.5 + (0.2 + 0.01 * seed) * (labels["algorithm"] == "mifa")))
-    assert decided(noisy.told) == (2, 1, 2)
-
-
-def test_an_analysis_is_theory():
-    panels = {"exact": {"analysis": "minimum_separation_weights"}, "trained": {}}
-    made = experiment(panels=panels, claims=[CLAIMS[0] | {"where": {"panel": name}} for name in panels])
-    assert [is_trained(made, claim) for claim in made.claims] == [False, True]

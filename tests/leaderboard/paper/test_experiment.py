@@ -5,7 +5,7 @@ import yaml
 
 from rollcall import SettingError
 from rollcall.benchmark.config.base import validated
-from rollcall.benchmark.config.experiment import Experiment, names
+from rollcall.benchmark.config.experiment import Experiment
 from rollcall.leaderboard.paper.experiment import PaperExperiment
 
 BASE = {
@@ -39,18 +39,6 @@ def test_claims_are_read_from_the_file_beside(tmp_path):
     assert plain.as_("raw").grid == found.as_("raw").grid
 
 
-def test_a_file_that_starts_from_another_has_claims_of_its_own(tmp_path):
-    base = written(tmp_path, "base", {"claims": [CLAIM], "variants": {"raw": {"claims": [CLAIM]}}})
-    other = {"title": "O", "base": base, "subset": {"algorithm": "mifa"}}
-    assert len(PaperExperiment.read(written(tmp_path, "other", **other)).claims) == 1  # those of the base
-    path = written(
-        tmp_path, "other", {"claims": [], "variants": {"raw": {"claims": []}}}, **other, variants={"raw": {}}
-    )
-    found = PaperExperiment.read(path)
-    assert found.claims == found.as_("raw").judged == ()
-    assert found.variants["raw"].about == "Raw updates."
-
-
 @pytest.mark.parametrize(
     ("told", "complaint"),
     [
@@ -68,10 +56,6 @@ def test_a_claim_about_what_is_not_there_is_refused(tmp_path, told, complaint):
     with pytest.raises(SettingError) as caught:
         PaperExperiment.read(written(tmp_path, told=told))
     assert str(caught.value).removeprefix("table.yaml: ").partition(". Did you mean ")[0] == complaint
-
-
-def test_every_file_of_claims_stands_beside_an_experiment():
-    assert not any(name.endswith(".claims") for name in names())
 
 
 def test_the_columns_that_are_read_are_those_of_the_table_the_figure_and_all_claims():

@@ -1,44 +1,24 @@
 """Judged experiments and REPRODUCTION.md from made-up runs, by hand, and the committed one from the committed results."""
 
-import math
 import re
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
-import yaml
 
 from rollcall import leaderboard
-from rollcall.benchmark.config.metric import Metric
-from rollcall.leaderboard.cells import cells
-from rollcall.leaderboard.figures.intervals import printed_beside
 from rollcall.leaderboard.kept import papers
-from rollcall.leaderboard.paper import reproduction as module
 from rollcall.leaderboard.paper.claims import VERDICTS
 from rollcall.leaderboard.paper.reproduction import (
     MESSAGES,
     NAME,
     Judged,
     messages,
-    origin,
-    overrides,
     reproduction,
     stated,
     statements,
 )
 from rollcall.leaderboard.runs import unarchive
-from tests.support.results import COMPARED, ends, experiment, runs
-
-
-def test_a_printed_round_is_beside_the_round_of_the_mean_curve(numbers):
-    """Two seeds reach 0.5 in round 10 and one never does, so the mean curve, 2/3, reaches it in round 10."""
-    reached = Metric("round_of:test/accuracy>=0.5", "min")
-    alone = [replace(number, metric=reached, value=10, sd=None, among=(), shared="") for number in numbers[:1]]
-    curves = runs(COMPARED, lambda labels, seed: [0.0] + 10 * [0.0 if seed == 2 else 1.0])
-    ((_, _, _, quantity),) = printed_beside(cells(COMPARED, curves), alone, 1)
-    assert quantity.mean == 10
-    assert math.isinf(quantity.interval()[1])
-
+from tests.support.results import COMPARED, ends, runs
 
 RAW = COMPARED.as_("as_released").only({"algorithm": ["mifa"]})
 
@@ -60,17 +40,6 @@ def test_a_variant_is_compared_seed_by_seed_where_it_changes_the_trial(numbers):
         assert Judged(COMPARED, paper_alone).variant_tables == {}
 
 
-def test_a_variant_that_shares_no_cell_has_a_table_of_its_own(numbers):
-    """Also if other cells of the paper were run, or the variant's rounds end where the paper's were not evaluated."""
-    elsewhere = runs(COMPARED.only({"algorithm": ["fedavg"]}), ends)
-    for made in (of_raw(), [*of_raw(), *elsewhere], [*runs(COMPARED, ends), *of_raw(rounds=50)]):
-        one = Judged(COMPARED, made)
-        table = one.variant_tables["as_released"]
-        assert "often test accuracy %" in table.titles
-        assert "nan" not in " ".join(map(str, table.rows[0]))
-    assert not Judged(COMPARED, runs(COMPARED, ends)).variant_tables
-
-
 STATED = {"tag": "paper", "statement": "PBC-31", "section": "VII"}
 PAPERS = COMPARED.model_copy(update={"claims": tuple(c.model_copy(update=STATED) for c in COMPARED.claims)})
 
@@ -88,34 +57,6 @@ def test_reproduction_tells_what_was_found(numbers):
     (claims,) = ([(own, verdict) for one, own, verdict in stated(made.told) if one.id == "PBC-31"],)
     assert [(len(own), verdict) for own, verdict in claims] == [(1, "holds")]
     assert all(f"**{verdict}**" in front for verdict in VERDICTS)  # each is explained
-
-
-def test_a_core_message_has_the_numbers_of_the_place_that_it_names(tmp_path, monkeypatch):
-    """Mifa is 0.2 above FedAvg in every seed; the paper prints 0.25."""
-    message = {"paper": "PBC", "message": "Mifa leads.", "statements": ["PBC-31"], "why": "so", "number": "PBC-31"}
-    place = {"participation": "seldom"}
-    (tmp_path / "messages.yaml").write_text(
-        yaml.safe_dump([message | {"place": place}, message | {"number": "PBC-32"}])
-    )
-    monkeypatch.setattr(module, "MESSAGES", tmp_path / "messages.yaml")
-    made = PAPERS.model_copy(update={"claims": tuple(c.model_copy(update={"printed": 0.25}) for c in PAPERS.claims)})
-    one, other = messages(Judged(made, runs(made, ends, rounds=100)).told)
-    assert (one.verdict, one.printed, one.size) == ("holds", "25.0 points", "3 seeds")
-    assert one.measured == "20.0 points"
-    assert (other.verdict, other.printed, other.measured) == ("holds", "", "")
-
-
-def test_own_checks_are_counted_apart(numbers):
-    front = reproduction([Judged(COMPARED, runs(COMPARED, ends))])
-    assert "| own checks | 1 |" in front
-    assert "| all of the papers |  |" in front
-
-
-def test_where_results_come_from_and_which_settings_differ():
-    assert origin(runs(COMPARED, ends)).startswith("12 runs, 0.12 hours in total; commit abc; ")  # 36 seconds each
-    assert "machine not recorded" in origin(runs(COMPARED, ends))
-    made = experiment(overrides=[{"when": {"algorithm": ["mifa"]}, "set": {"local.lr": 0.2}, "found": "by hand"}])
-    assert overrides(made) == {"mifa": "local.lr 0.2 (by hand)"}
 
 
 @pytest.mark.full

@@ -1,20 +1,17 @@
 """Claims and intervals in words and as JSON."""
 
-import io
 import json
 import math
-from dataclasses import dataclass
 
 import numpy as np
 import pytest
-from rich.console import Console
 
 from rollcall.benchmark.config.base import validated
 from rollcall.benchmark.config.metric import Metric
 from rollcall.leaderboard.paper.claims import ClaimResult, PlaceResult, Told
 from rollcall.leaderboard.paper.experiment import Claim
 from rollcall.leaderboard.paper.quantities import estimate, geometric
-from rollcall.leaderboard.paper.sentences import change, claims_json, claims_list, claims_table, interval, tally_of
+from rollcall.leaderboard.paper.sentences import change, claims_json, claims_list, interval
 from tests.support.results import experiment
 
 ACCURACY, LOSS = Metric("test/accuracy"), Metric("train/loss")
@@ -45,41 +42,6 @@ def test_intervals(quantity, metric, text, signed):
     assert (interval(quantity, metric), change(quantity, metric)) == (text, signed)
 
 
-ROUND = Metric("round_of:test/accuracy>=0.3")
-
-
-@dataclass
-class Between:
-    """A quantity with these numbers."""
-
-    mean: float
-    low: float
-    high: float
-    seeds: int = 3
-
-    def interval(self, level=0.95):
-        return self.low, self.high
-
-
-@pytest.mark.parametrize(
-    ("quantity", "text", "signed"),
-    [
-        (Between(-math.inf, -math.inf, -150.0), "below -150", "below -150"),
-        (Between(math.inf, 150.0, math.inf), "above 150", "above +150"),
-        (Between(-150.0, -math.inf, 115.0), "-150, below 115", "-150, below +115"),
-    ],
-)
-def test_an_interval_without_one_end(quantity, text, signed):
-    """Of the difference of two rounds, one of which may not have been reached."""
-    assert (interval(quantity, ROUND), change(quantity, ROUND)) == (text, signed)
-
-
-def test_counted_verdicts():
-    assert tally_of(["holds", "contradicted", "holds", "not run"]) == "2 hold, 1 contradicted, 1 not run"
-    assert tally_of(["contradicted", "undecided", "undecided"]) == "1 contradicted, 2 undecided"
-    assert tally_of([]) == ""
-
-
 def result(places, **claim):
     spec = {"says": "So.", "tag": "released code", "section": "main.py", "least": 0.0} | claim
     return ClaimResult(validated(Claim, spec), ACCURACY, tuple(places))
@@ -100,20 +62,6 @@ def test_a_line_for_each_claim():
     assert claims_list([result(PLACES[2:])]) == ["1. **not run**: So. (released code, main.py)"]
 
 
-def test_a_terminal_has_a_row_for_each_claim_with_its_whole_sentence():
-    long = result(PLACES[:1], statement="PBC-30", tag="paper", says=f"{'Word ' * 30}end.")
-    console = Console(width=80, record=True, file=io.StringIO())
-    console.print(claims_table([result(PLACES), long]))
-    text = console.export_text()
-    assert max(map(len, text.splitlines())) <= 80
-    lines = [line.split() for line in text.splitlines()]
-    assert ["1", "undecided,", "partly", "run", "So.", "1", "holds,", "1", "undecided"] in lines
-    (row,) = (line for line in lines if line[:2] == ["2", "holds"])
-    assert row[-3:] == ["20.0", "%", "12.3"]
-    assert "end." in text
-    assert sum(line.count("Word") for line in lines) == 30
-
-
 def test_the_evidence_on_request():
     cause = {"kind": "unknown", "shown": "Seen.", "command": "rollcall run x", "supposed": "Perhaps."}
     since = {"since": "2026-11-23", "before": "Thus."}
@@ -126,26 +74,6 @@ def test_the_evidence_on_request():
         "   - shown (unknown): Seen. `rollcall run x`",
         "   - supposed (unknown): Perhaps.",
     ]
-
-
-def test_a_place_that_contradicts_by_chance_does_not_contradict_the_claim():
-    places = [PLACES[0], PlaceResult({"panel": "b"}, about(-0.1, 0.099), "contradicted")]
-    verdict, _, details, *_ = claims_list([result(places)], why=True)
-    assert verdict == "1. **undecided**: So. (released code, main.py): 1 holds, 1 contradicted"
-    assert details == "   - no place contradicts it with intervals of 97.5 %, which so many comparisons need"
-
-
-@pytest.mark.parametrize(
-    ("relation", "line"),
-    [
-        ({"minus": {"panel": "x"}}, "   - test/accuracy, difference in percentage points, at least 0.0: 10.0 [-10.0, 30.0]"),
-        ({"along": "panel"}, "   - test/accuracy, step in percentage points, at least 0.0: 10.0 [-10.0, 30.0]"),
-        ({"slope": "T"}, "   - test/accuracy, exponent over T, at least 0: 0.10 [-0.10, 0.30]"),
-        ({"over": {"panel": "x"}}, "   - test/accuracy, ratio, at least 0: 0.10 [-0.10, 0.30]"),  # no percent
-    ],
-)  # fmt: skip
-def test_a_claim_about_one_comparison(relation, line):
-    assert claims_list([result([PlaceResult({}, WIDE, "undecided")], **relation)], why=True)[1] == line
 
 
 def test_json_has_an_entry_for_each_place():

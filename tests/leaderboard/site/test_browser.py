@@ -156,18 +156,6 @@ def test_claims_are_filtered_and_the_address_keeps_the_filter(visit, site):
     assert again.locator("details.claim:visible").count() == 1
 
 
-def test_a_claim_opens_its_evidence_and_its_cause(visit):
-    page = visit("claims")
-    claim = page.locator("details.claim", has_text="FedAvg wins")
-    assert "contradicted" in claim.locator(".verdict").inner_text()
-    claim.locator("summary").click()
-    assert f"nobody {HOSTILE}" in claim.inner_text()
-
-
-def test_the_table_comes_first_then_the_picture_then_the_claims(visit):
-    assert visit(EXPERIMENT).locator("main h2").all_inner_texts()[:3] == ["Results", "Figures", "Claims"]
-
-
 def column(page, index):
     return page.locator("table.sortable").first.locator(f"tbody td:nth-child({index})").all_inner_texts()
 
@@ -213,44 +201,6 @@ def test_the_tooltip_has_the_number_and_lines_can_be_left_out(visit):
     assert {"FedAvg", "20", "2.01"} <= set(numbers.nth(2).inner_text().split("\t"))
 
 
-def test_everything_works_with_the_keyboard_alone(visit):
-    page = visit(EXPERIMENT)
-    drawn(page)
-
-    def tab_to(what):
-        for _ in range(80):
-            page.keyboard.press("Tab")
-            if page.evaluate("(what) => document.activeElement.matches(what)", what):
-                assert page.evaluate("getComputedStyle(document.activeElement).outlineStyle") != "none"
-                return
-        raise AssertionError(what)
-
-    tab_to(".skip")
-    tab_to("details.claim summary")
-    page.keyboard.press("Enter")
-    assert page.locator("details.claim").first.get_attribute("open") is not None
-    tab_to(".line input")
-    page.keyboard.press("Space")
-    page.wait_for_function("document.querySelector('.plot .mark-symbol.role-mark').children.length === 6")
-    tab_to("#tables ~ .wide th:nth-child(2) button")
-    page.keyboard.press("Enter")
-    assert column(page, 2)[0].startswith("1.01")
-
-
-def test_methods_are_compared_only_where_settings_are_equal(visit):
-    """MIFA, here under a hostile name, lacks a seed."""
-    page = visit("compare")
-    boxes = {name: page.get_by_role("checkbox", name=name) for name in ("FedAvg", "FedPBC", HOSTILE)}
-    for name, box in boxes.items():
-        box.set_checked(name != HOSTILE)
-    rows = page.locator("#compare tbody tr")
-    assert rows.count() == 1
-    assert rows.locator("td.best").inner_text() == "1.010 ± 0.010"
-    boxes[HOSTILE].check()
-    assert rows.count() == 0
-    assert "script" in page.evaluate("location.hash")
-
-
 def test_the_search_finds_pages_by_all_words(visit):
     page = visit("methods/fedpbc")
     page.fill("#find", "broken")
@@ -261,16 +211,3 @@ def test_the_search_finds_pages_by_all_words(visit):
     assert page.url.endswith("/methods/fedavg_known.html")
     page.fill("#find", "no such thing")
     page.get_by_text("Nothing has this name.").wait_for()
-
-
-def test_words_that_were_typed_before_the_script_was_loaded_are_searched(visit):
-    page = visit("methods/fedpbc")
-    held = []
-    page.route("**/assets/site.js", lambda route: held.append(route))
-    with page.expect_request("**/assets/site.js"):
-        page.reload(wait_until="commit")
-    page.fill("#find", "FEDAVG known")
-    assert page.inner_text("#found") == ""
-    held.pop().continue_()
-    page.locator("#found a").wait_for()
-    assert page.locator("#found a").all_inner_texts() == ["FedAvg, known p (fedavg_known)"]

@@ -3,7 +3,7 @@
 import pytest
 
 from rollcall.algorithms import ALGORITHMS
-from rollcall.leaderboard.site.parts import KNOWLEDGE, own_part, parts, prose
+from rollcall.leaderboard.site.parts import KNOWLEDGE, parts, prose
 
 
 def test_every_method_says_its_cost_use_and_paper():
@@ -25,10 +25,3 @@ def test_text_is_escaped_and_code_is_marked():
         "<p>a &lt;b&gt; <code>x&lt;y</code></p>\n<pre>    1 &lt; 2</pre>\n"
         "<ul><li><code>p</code>: in (0, 1], or 2.</li></ul>"
     )
-
-
-def test_a_method_of_the_users_own_is_read_from_its_file(tmp_path):
-    file = tmp_path / "mine.py"
-    file.write_text('class Mine:\n    """Mine: better."""\n')
-    assert own_part(f"{file}:Mine").summary == "Mine: better"
-    assert own_part(f"{file}:Other").code == own_part("gone.py:Mine").code == ""

@@ -40,7 +40,7 @@ def brute_groups(sizes, event, member, limit, reading):
     return c
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(probabilities)
 def test_independent_uplinks_against_enumeration(p):
     c = np.zeros(len(p))
@@ -71,11 +71,6 @@ def test_group_events_against_enumeration(sizes, member, limit, reading, data):
     c = brute_groups(sizes, event, inside, limit, reading)
     member = member if np.ndim(member) == 0 else inside
     np.testing.assert_allclose(theory.effective_weights_groups(sizes, event, member, limit, reading), c, atol=1e-14)
-
-
-def test_a_number_above_1_is_no_probability():
-    with pytest.raises(ValueError, match=r"p: 1\.5 is not allowed"):
-        theory.effective_weights_independent(np.array([0.2, 1.5]))
 
 
 def test_bias_by_hand():
