@@ -1,10 +1,12 @@
-"""The cost of local work: the engines against a plain loop, on random images, measured in the same run."""
+"""The time of local work: with each engine, beside a plain loop (`bench`); and so of trials (`show --estimate`)."""
 
 import copy
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from statistics import median
+from itertools import islice
+from math import ceil
+from statistics import fmean, median
 from time import perf_counter
 from typing import Any
 
@@ -13,8 +15,14 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
+from rollcall.benchmark.config.choice import read
+from rollcall.benchmark.config.trial import Analysis, Trial
 from rollcall.benchmark.engines import ENGINES, Feed, FlatTask, LocalTraining, kernels_of_one_thread
+from rollcall.benchmark.federation.build import build
+from rollcall.benchmark.federation.module import Federation
+from rollcall.participation import Population
 from rollcall.tasks import MODELS, Minibatches
+from rollcall.tasks.datasets import SOURCES, root
 from rollcall.tasks.images import Classification
 from rollcall.tasks.streams import stream, torch_stream
 
@@ -26,6 +34,18 @@ POOL = 2048
 """Images. All clients share them; a client holds a list of rows."""
 
 REPETITIONS = 3
+
+SECONDS, ROUND = 1.0, 0.25
+"""The duration of a probe, about, and the most seconds of one of its rounds, which limit the clients that it calls."""
+
+LOOP = 1e-3
+"""Seconds of a round without clients."""
+
+BATCHES = 2
+"""Batches of each split that a probe evaluates."""
+
+LOOKED_AT = 200
+"""Rounds of a participation model in which the active clients are counted."""
 
 
 @dataclass(frozen=True)
@@ -126,3 +146,126 @@ def synchronise(device: str) -> None:
     """Wait until a GPU has finished its work."""
     if device == "cuda":
         torch.cuda.synchronize()
+
+
+def estimates(
+    trials: Sequence[Trial | Analysis], watch: Callable[[list[list[Trial]]], Iterable[list[Trial]]] = iter
+) -> dict[str, float]:
+    """The seconds of each trial on one core, by digest. Analyses are left out, since they take next to no time.
+
+    seconds = rounds x (`LOOP` + computing clients x client) + batches of the evaluations x batch, where the seconds of
+    a client and of a batch are measured, once for each kind of work. The estimate leaves out the start of a trial, what
+    a method does besides one pass of local steps, and the other load of the machine. `watch` iterates over the kinds,
+    and may show the progress.
+    """
+    kinds: dict[str, list[Trial]] = {}
+    for trial in trials:
+        if isinstance(trial, Trial):
+            kinds.setdefault(work(trial).digest, []).append(trial)
+    result: dict[str, float] = {}
+    with kernels_of_one_thread():  # a trial of a sweep has one core
+        for alike in watch(list(kinds.values())):
+            stand_in = work(alike[0])
+            federation = build(stand_in).to(stand_in.numerics.device)
+            data = federation.data
+            clients = computing(alike, Population(data.clients, 0, data.classes, data.histogram))
+            client, batch = probe(federation, ceil(max(clients)))
+            batches = {split: len(data.evaluation(split)) for split in data.splits}
+            for trial, count in zip(alike, clients, strict=True):
+                evaluation = trial.evaluation
+                evaluated = sum(
+                    batches[split]
+                    for t in range(trial.rounds + 1)
+                    if evaluation.due(t, trial.rounds)
+                    for split in evaluation.splits_at(t, trial.rounds) or data.splits
+                )
+                result[trial.digest] = trial.rounds * (LOOP + count * client) + evaluated * batch
+    return result
+
+
+def wall(seconds: Sequence[float], at_once: int) -> float:
+    """Seconds that the trials take together if `at_once` of them run at the same time."""
+    return max(sum(seconds) / at_once, max(seconds, default=0.0))
+
+
+def missing(trials: Iterable[Trial | Analysis]) -> list[str]:
+    """The data sets that the trials need and that are not on this machine."""
+    tasks = {trial.task.name for trial in trials if isinstance(trial, Trial)}
+    return sorted(name for name in tasks & SOURCES.keys() if SOURCES[name].missing(root()))
+
+
+def work(trial: Trial) -> Trial:
+    """The trial that stands for all trials whose clients do the same work.
+
+    The participation model, the method, the seed and the number of rounds are replaced, since the work does not depend
+    on them. So is the learning rate: it is small, so that nothing overflows.
+    """
+    numerics = trial.numerics
+    if numerics.device == "auto":
+        numerics = numerics.model_copy(update={"device": "cpu"})
+    return Trial(
+        task=trial.task,
+        algorithm=read("algorithm", "fedavg"),
+        local=trial.local.model_copy(update={"lr": 1e-3, "schedule": read("schedule", "constant")}),
+        rounds=1,
+        numerics=numerics,
+    )
+
+
+def computing(trials: Sequence[Trial], population: Population) -> list[float]:
+    """For each trial, the mean number of clients whose work an engine computes in a round: the active ones, or all.
+
+    With a clock these are those in time, or all available ones: the work of clients that are late is not simulated.
+    """
+    means: dict[str, float] = {}
+    counts = []
+    for trial in trials:
+        asks_all = trial.algorithm.build().properties.asks_all
+        if asks_all and trial.clock is None:
+            counts.append(float(population.clients))
+            continue
+        roll_call = trial.model_copy(update={"seed": 0, "rounds": 1})
+        if trial.clock is None:
+            roll_call = Trial(
+                task=trial.task, participation=trial.participation, algorithm=read("algorithm", "fedavg"), rounds=1
+            )
+        if (kind := roll_call.digest) not in means:
+            model = trial.participation.build(population) if trial.clock is None else build(roll_call).participation
+            late = [model.late(t) if asks_all else None for t in range(LOOKED_AT)]
+            means[kind] = fmean(len(model.active(t)) + (0 if one is None else len(one)) for t, one in enumerate(late))
+        counts.append(means[kind])
+    return counts
+
+
+def probe(federation: Federation, clients: int) -> tuple[float, float]:
+    """Seconds of a client's round where so many are called, and of the evaluation of a batch.
+
+    Fewer clients are called where a round would take too long.
+    """
+    data, device = federation.data, federation.device
+    holders = torch.from_numpy(np.flatnonzero(data.parts.sizes))
+    federation.begin()
+    federation.model.task.eval()
+
+    def local_work(called: int) -> Callable[[int], object]:
+        def run(t: int) -> object:
+            ids = holders[(t * called + torch.arange(called)) % len(holders)].sort().values
+            server = federation.server.detach().expand(called, -1)
+            return federation.engine.round(t, 1e-3).sgd(ids.to(device), server)
+
+        run(0)  # not timed: one-time work such as allocations and the choice of kernels
+        return run
+
+    @torch.no_grad()
+    def evaluate(t: int) -> None:
+        for split in data.splits:
+            for batch in islice(data.evaluation(split), BATCHES):
+                federation.evaluator.metrics(tuple(column.to(device) for column in batch))
+
+    two = min(2, len(holders))
+    alone = seconds_per_round(local_work(two), device.type, 0.0) / two
+    called = min(max(1, clients), max(1, int(ROUND / max(alone, 1e-9))), len(holders))
+    client = seconds_per_round(local_work(called), device.type, SECONDS) / called
+    evaluate(0)
+    evaluated = sum(min(BATCHES, len(data.evaluation(split))) for split in data.splits)
+    return client, seconds_per_round(evaluate, device.type, 0.0) / evaluated

@@ -222,30 +222,30 @@ def own(store: Path, experiment: str, metrics: Collection[str] | None = None, ml
     for path in run_folders(store / experiment, below=False):
         folder = RunFolder(path)
         try:
-            if fault := folder.altered():
-                raise ValueError(f"metrics.jsonl: {fault}; see {command('doctor', path)}")
-            if folder.finished or folder.status.get("diverged") is not None:
-                history = folder.history().set_index("round").astype(float)
-                run = ended(*folder.origin(experiment), history if metrics is None else history.filter([*metrics]))
-                dated += [(folder.status["updated"], run)] if run else []
+            run = of_folder(folder, experiment, metrics)
+            dated += [(folder.status["updated"], run)] if run else []
         except (OSError, ValueError, KeyError, YAMLError) as error:
             print(f"left out: {path}: {' '.join(str(error).split())}", file=sys.stderr)
     return _of_one_version([run for _, run in sorted(dated, key=lambda pair: pair[0])])
 
 
-def ended(tags: dict[str, str], spec: dict[str, Any], history: pd.DataFrame, server: str = "") -> Run | None:
-    """The user's run; None if it neither finished nor diverged.
+def of_folder(folder: RunFolder, experiment: str, metrics: Collection[str] | None) -> Run | None:
+    """The run of a folder; None if it neither finished nor diverged.
 
     A finished run that is being continued counts with the rounds that it had finished, a diverged one with those that
     were asked for.
     """
-    rounds, diverged, asked = (tags.get(f"rollcall.{name}") for name in ("finished", "diverged", "rounds"))
-    if diverged is not None and asked is not None and int(diverged) <= int(asked):
-        rounds = asked
-    if rounds is None:
+    if fault := folder.altered():
+        raise ValueError(f"metrics.jsonl: {fault}; see {command('doctor', folder.path)}")
+    status = folder.status
+    diverged = status.get("diverged") is not None and status["diverged"] <= status["rounds"]
+    rounds = int(status["rounds"]) if diverged else folder.finished
+    if not rounds:
         return None
-    run = Run(tags, spec, history, "own", server)
-    return run if "analysis" in spec else replace(run, spec=spec | {"rounds": int(rounds)}).until(int(rounds))
+    tags, spec = folder.origin(experiment)
+    history = folder.history().set_index("round").astype(float)
+    run = Run(tags, spec, history if metrics is None else history.filter([*metrics]), "own")
+    return run if "analysis" in spec else replace(run, spec=spec | {"rounds": rounds}).until(rounds)
 
 
 def archive(runs: Iterable[Run], experiment: str, metrics: Sequence[str], folder: Path) -> Path:

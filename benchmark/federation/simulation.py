@@ -1,17 +1,23 @@
-"""`simulate`: one trial from settings to result; `load`: the result from a run folder."""
+"""`simulate`: one trial from settings to result, with Lightning; `load`: the result from a run folder."""
 
-from collections.abc import Callable, Sequence
-from contextlib import nullcontext, suppress
+import logging
+import math
+import signal
+import threading
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
 from datetime import timedelta
 from pathlib import Path
 from pickle import UnpicklingError
+from time import monotonic
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import torch
-from lightning.pytorch import Callback, Trainer
+from lightning.pytorch import Callback, LightningModule, Trainer
 from lightning.pytorch.loggers import Logger
 
 from rollcall.benchmark.config.base import load_yaml
@@ -19,17 +25,9 @@ from rollcall.benchmark.config.digest import from_copies, own_code
 from rollcall.benchmark.config.errors import SettingError, at
 from rollcall.benchmark.config.trial import Trial
 from rollcall.benchmark.engines import FlatTask, kernels_of_one_thread
-from rollcall.benchmark.federation.build import build
+from rollcall.benchmark.federation.build import PRECISIONS, build
 from rollcall.benchmark.federation.module import Federation
-from rollcall.benchmark.federation.run_folder import RunFolder
-from rollcall.benchmark.federation.trainer import (
-    PRECISIONS,
-    Checkpoints,
-    Records,
-    matrix_products,
-    quiet,
-    trainer_of,
-)
+from rollcall.benchmark.federation.run_folder import RunFolder, replacing
 from rollcall.benchmark.process import Interrupted, stop_requests
 from rollcall.tasks import Task
 
@@ -84,10 +82,6 @@ class Result:
             buffer.copy_(torch.from_numpy(self.buffers[name]))
         return task.eval()
 
-    def state_dict(self) -> dict[str, Any]:
-        """The parameters and buffers of `module()` by name, as torch saves them."""
-        return dict(self.module().state_dict())
-
 
 def simulate(
     trial: Trial | dict[str, Any] | str | Path,
@@ -121,27 +115,35 @@ def simulate(
     run = None if folder is None else RunFolder(Path(folder))
     if run is not None and _has_result(run, trial):
         return _stored(run, trial)
+    precision = PRECISIONS[trial.numerics.dtype]
     with (
         quiet(),
-        matrix_products(PRECISIONS[trial.numerics.dtype].products),
+        matrix_products(precision.products),
         kernels_of_one_thread() as threads,
         stop_requests() if stop is None else nullcontext(stop) as requested,
     ):
         federation = build(trial, threads)
-        if run is not None and run.has_other(federation.content):
-            raise OtherData([run])
         records = Records(run)
-        checkpoints = Checkpoints(records, trial.rounds, checkpoint_every, requested)
-        loggers = [records] if logger is None else [records, logger]
-        trainer = trainer_of(trial, [*callbacks, checkpoints], loggers)
+        rounds = Rounds(trial, records, checkpoint_every, requested)
+        trainer = Trainer(
+            max_epochs=1,
+            max_steps=trial.rounds,
+            accelerator=trial.numerics.device,
+            devices=1,
+            precision=precision.lightning,
+            callbacks=[*callbacks, rounds],
+            logger=[records] if logger is None else [records, logger],
+            enable_checkpointing=False,
+            enable_progress_bar=False,
+            enable_model_summary=False,
+            num_sanity_val_steps=0,
+            check_val_every_n_epoch=None,
+            val_check_interval=1,  # see `Rounds`
+        )
         device = trainer.strategy.root_device.type
-        with (
-            nullcontext()
-            if run is None
-            else run.running(trial, device=device, threads=threads, content=federation.content)
-        ):
+        with nullcontext() if run is None else run.running(trial, device=device, threads=threads):
             _train(trainer, federation, records, trial)
-            if checkpoints.stopped:
+            if rounds.stopped:
                 raise Interrupted(f"stopped after round {federation.t} of {trial.rounds}")
             model, server = _numpy(federation.eval_models[""]), _numpy(federation.server)
             flat = federation.model
@@ -189,19 +191,149 @@ def load(folder: Path | str, *, trust: bool = False) -> Result:
     return _stored(run, trial.model_copy(update={"rounds": run.finished or trial.rounds}))
 
 
+class Records(Logger):
+    """Records every evaluation: in memory, and in the run folder if there is one. NaN or infinity ends the run.
+
+    Attributes:
+        rows: an evaluation each, by round.
+        diverged: why the run diverged, once it has.
+    """
+
+    def __init__(self, run: RunFolder | None) -> None:
+        super().__init__()
+        self.run = run
+        self.rows = {} if run is None else {int(row["round"]): row for row in run.rows()}
+        self.diverged = ""
+        self.began = monotonic()
+
+    @property
+    def name(self) -> str:
+        return "rollcall"
+
+    version = name
+
+    def log_hyperparams(self, *_: object, **__: object) -> None:
+        """The settings are in trial.yaml."""
+
+    def log_metrics(self, metrics: dict[str, float], step: int | None = None) -> None:
+        """Record the evaluation after round `step`, unless a number in it is not finite."""
+        assert step is not None
+        wrong = [name for name, value in metrics.items() if not math.isfinite(value)]
+        if wrong:
+            self.diverged = f"diverged: {wrong[0]} is not finite after round {step}"
+            return
+        row = {"round": step, **metrics}
+        # A run that resumes at the round of an evaluation may evaluate again, with the same result.
+        if self.run is not None and not self.has(step):
+            self.run.append(row, monotonic() - self.began)
+        self.rows[step] = row
+
+    def resume_at(self, t: int) -> None:
+        """Forget the evaluations of later rounds than t. The resumed run makes them again."""
+        self.rows = {earlier: row for earlier, row in self.rows.items() if earlier <= t}
+        if self.run is not None:
+            self.run.resume_at(t)
+
+    def history(self) -> pd.DataFrame:
+        """A row for each evaluation, by round."""
+        return pd.DataFrame([self.rows[t] for t in sorted(self.rows)] or {"round": []})
+
+    def has(self, t: int) -> bool:
+        """Whether the model after t rounds was evaluated."""
+        return t in self.rows
+
+
+class Rounds(Callback):
+    """What Lightning does between two rounds: evaluate where it is due, save checkpoints, and stop.
+
+    A checkpoint is saved after the last round, at intervals of time before it, and when the run is asked to stop.
+    Intervals of rounds would not do: a state of m models takes longer to write than most rounds take. Lightning's own
+    ModelCheckpoint ignores its time interval under manual optimization (2.6.6). Without a run folder nothing is saved.
+
+    A run that is `requested` to stop, and one whose model is NaN or infinite, ends after the round. No checkpoint holds
+    a model that diverged.
+    """
+
+    def __init__(self, trial: Trial, records: Records, every: timedelta, requested: Callable[[], bool]) -> None:
+        self.trial, self.records, self.run = trial, records, records.run
+        self.every, self.requested = every.total_seconds(), requested
+        self.stopped = False
+        self.saved = monotonic()
+        self.handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+
+    def on_train_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
+        # Lightning's handler for SIGTERM ends an evaluation between two batches, and saves no checkpoint (2.6.6).
+        if threading.current_thread() is threading.main_thread():
+            for number, handler in self.handlers.items():
+                signal.signal(number, handler)
+
+    def on_validation_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
+        self.on_train_start(trainer, pl_module)
+        self.records.began = monotonic()
+
+    def on_train_batch_start(self, trainer: Trainer, federation: LightningModule, *_: object) -> None:
+        assert isinstance(federation, Federation)
+        # Lightning evaluates after each batch whose number is a multiple of this.
+        due = self.trial.evaluation.due(federation.t + 1, self.trial.rounds)
+        trainer.val_check_batch = 1 if due else float("inf")
+
+    def on_train_batch_end(self, trainer: Trainer, federation: LightningModule, *_: object) -> None:
+        assert isinstance(federation, Federation)
+        server = federation.server.detach()
+        # The sum is fast, and NaN or infinite if an entry is. It can also overflow, so look again at the entries.
+        if not server.sum().isfinite() and not server.isfinite().all():
+            self.records.diverged = f"diverged: parameters are not finite after round {federation.t}"
+            stop(trainer)
+            return
+        last = federation.t == self.trial.rounds
+        self.stopped = not last and self.requested()
+        if self.run is not None and (last or self.stopped or monotonic() - self.saved >= self.every):
+            self.run.sign(federation.t)  # first: no checkpoint may outlast its evaluations
+            with replacing(self.run.checkpoint, lasting=True) as scratch:
+                trainer.save_checkpoint(scratch)
+            self.saved = monotonic()
+        elif self.run is not None:
+            self.run.reached(federation.t)
+        if self.stopped:
+            stop(trainer)
+
+    def on_validation_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
+        if self.records.diverged:
+            stop(trainer)
+
+
+def stop(trainer: Trainer) -> None:
+    """End after this round, without the evaluation that Lightning makes when it is asked to stop."""
+    trainer.should_stop, trainer.limit_val_batches = True, 0
+
+
+@contextmanager
+def quiet() -> Iterator[None]:
+    """Without Lightning's advice on loaders, devices and steps, which does not apply to rounds."""
+    log = logging.getLogger("lightning.pytorch")
+    level = log.level
+    log.setLevel(logging.ERROR)
+    try:
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", module="lightning")
+            yield
+    finally:
+        log.setLevel(level)
+
+
+@contextmanager
+def matrix_products(precision: str) -> Iterator[None]:
+    """See `torch.set_float32_matmul_precision`. It applies to the whole process and is restored at the end."""
+    before = torch.get_float32_matmul_precision()
+    torch.set_float32_matmul_precision(precision)
+    try:
+        yield
+    finally:
+        torch.set_float32_matmul_precision(before)
+
+
 class Refused(SettingError):
     """The run folder cannot take the trial. It stays as it is."""
-
-
-class OtherData(Refused):
-    """The user's own task makes other data now than for these runs."""
-
-    def __init__(self, runs: Sequence[RunFolder]) -> None:
-        more = f" and {len(runs) - 1} more" if len(runs) > 1 else ""
-        super().__init__(
-            f"task: makes other data now than for the run in {runs[0].path}{more}. To run again: --redo-changed, or "
-            "delete the folder. To keep both: another store. A task must make the same data in each call"
-        )
 
 
 def _has_result(run: RunFolder, trial: Trial) -> bool:

@@ -11,11 +11,13 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from datetime import date
 from functools import cached_property
+from itertools import chain
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
 
 import numpy as np
+import pandas as pd
 import torch
 from pydantic import BaseModel, ConfigDict
 
@@ -218,7 +220,7 @@ class Plan:
     @cached_property
     def scores(self) -> dict[tuple[str, int], list[float | None]]:
         """Those of the samples, once they have run."""
-        return {key: [mean_of(job, SCORE, self.board.last) for job in own] for key, own in self.samples.items()}
+        return {key: [value_of(job, SCORE, self.board.last) for job in own] for key, own in self.samples.items()}
 
     @cached_property
     def finals(self) -> dict[tuple[str, int], list[Job]]:
@@ -301,13 +303,15 @@ def run(execution: Execution, jobs: Sequence[Job], tell: Tell) -> None:
         raise Interrupted("Interrupted. Nothing is entered yet. Rerun the command to resume.")
 
 
-def mean_of(job: Job, column: str, last: int) -> float | None:
-    """The mean of a column over the last rounds of a run; None if it diverged."""
-    if not job.finished:
-        return None
-    history = job.folder.history()
-    value = float(history[column][history["round"] > job.trial.rounds - last].mean())
+def mean_of(history: pd.DataFrame, column: str, rounds: int, last: int) -> float | None:
+    """The mean of a column over the last of the rounds of a run; None if it is not finite."""
+    value = float(history[column][history["round"] > rounds - last].mean())
     return round(value, 8) if math.isfinite(value) else None
+
+
+def value_of(job: Job, column: str, last: int) -> float | None:
+    """The mean of a column over the last rounds of a run; None if it diverged."""
+    return mean_of(job.folder.history(), column, job.trial.rounds, last) if job.finished else None
 
 
 def final_of(job: Job, last: int) -> Final:
@@ -317,7 +321,7 @@ def final_of(job: Job, last: int) -> Final:
         seed=job.trial.seed,
         run=job.trial.digest,
         rounds=job.trial.rounds,
-        value=mean_of(job, RESULT, last),
+        value=value_of(job, RESULT, last),
         curve=[(t, value) for t, value in curve if math.isfinite(value)],
         costs={name: float(history[f"cost/{name}"].iloc[-1]) for name in COSTS},
         seconds=round(float(job.folder.status.get("seconds", 0.0)), 2),
@@ -338,70 +342,56 @@ def problems(entry: Entry, board: Board) -> list[str]:
     lines += [f"space: {path} is not that of the board, {search.space[path]}" for path in changed]
     if len(own) > 1 or any(not path.startswith("algorithm.") for path in own):
         lines.append(f"space: {', '.join(own)} is not allowed; at most one option of the method is free")
-    known = entry.method in board.methods and entry.algorithm == serialised(board.methods[entry.method])
     with TemporaryDirectory() as folder:
-        algorithm = restored(entry, Path(folder))
-        conditions = board.conditions(entry.method, None if known else algorithm)
+        conditions = conditions_of(entry, board, Path(folder))
         missing = [name for name in conditions if name not in entry.cells and name not in entry.impossible]
         lines += [f"{name}: is missing; every possible pattern must be there" for name in missing]
         for name, cells in entry.cells.items():
-            if name not in conditions:
-                lines.append(f"{name}: is not a pattern of {board.name}")
-                continue
-            if [one.seed for one in cells] != list(search.seeds):
-                seeds = ", ".join(str(one.seed) for one in cells)
-                lines.append(f"{name}: searches with the seeds {seeds}; must be {', '.join(map(str, search.seeds))}")
+            if name not in conditions or len(cells) != len(search.seeds):
+                lines.append(f"{name}: is not a pattern of {board.name} with {len(search.seeds)} searches")
                 continue
             for number, one in enumerate(cells):
-                lines += [
-                    f"{name}, search {number}: {line}"
-                    for line in _of_search(board, entry, conditions[name], number, one)
-                ]
+                told = _of_search(board, entry, conditions[name], number, one)
+                lines += [f"{name}, search {number}: {line}" for line in told]
     return lines
+
+
+def conditions_of(entry: Entry, board: Board, folder: Path) -> dict[str, dict[str, Any]]:
+    """The settings of an entry's method by condition. The user's own files are written into a folder."""
+    if entry.method in board.methods and entry.algorithm == serialised(board.methods[entry.method]):
+        return board.conditions(entry.method)
+    (folder / "source").mkdir(exist_ok=True)
+    for name, text in entry.source.items():
+        (folder / "source" / Path(name).name).write_text(text, encoding="utf-8")
+    return board.conditions(entry.method, from_copies(entry.algorithm, folder))
 
 
 def _of_search(board: Board, entry: Entry, spec: dict[str, Any], number: int, one: Searched) -> Iterator[str]:
     """The problems of one search."""
     draws = board.draws(entry.space, number)
-    if len(one.samples) != len(draws):
-        yield f"{len(one.samples)} samples; must be {len(draws)}"
-        return
-    if [sample.settings for sample in one.samples] != draws:
-        yield f"the samples are not the draws of seed {one.seed}"
-        return
-    for index, (sample, point) in enumerate(zip(one.samples, draws, strict=True)):
-        if sample.run != digest(board.sample_spec(spec, point, number)):
-            yield f"sample {index}: its trial is another one, {sample.run}: other data, settings or code"
     chosen = best([sample.score for sample in one.samples])
-    if one.best != chosen:
-        yield f"sample {one.best} was chosen; the best score has sample {chosen}"
-        return
-    if one.best is None:
-        return
-    if [run.seed for run in one.finals] != board.finals(number):
-        seeds = ", ".join(str(run.seed) for run in one.finals)
-        yield f"final seeds {seeds}; must be {', '.join(map(str, board.finals(number)))}"
-        return
+    stated: dict[str, Any] = {"seed": one.seed}
+    due: dict[str, Any] = {"seed": board.search.seeds[number]}
+    stated |= {f"sample {i}": (sample.settings, sample.run) for i, sample in enumerate(one.samples)}
+    due |= {f"sample {i}": (point, digest(board.sample_spec(spec, point, number))) for i, point in enumerate(draws)}
+    stated["best"], due["best"] = one.best, chosen
+    stated |= {f"final run {i}": (run.seed, run.rounds, run.run) for i, run in enumerate(one.finals)}
+    if chosen is not None and chosen < len(draws):
+        due |= {
+            f"final run {i}": (seed, spec["rounds"], digest(board.final_spec(spec, draws[chosen], seed)))
+            for i, seed in enumerate(board.finals(number))
+        }
+    for key in dict.fromkeys([*stated, *due]):
+        if stated.get(key) != due.get(key):
+            yield f"{key}: {stated.get(key)} is not what the rule gives, {due.get(key)}"
     for run in one.finals:
-        if run.rounds != spec["rounds"]:
-            yield f"seed {run.seed}: {run.rounds} rounds; must be {spec['rounds']}"
-        elif run.run != digest(board.final_spec(spec, draws[one.best], run.seed)):
-            yield f"seed {run.seed}: its trial is another one, {run.run}: other data, settings or code"
-        elif run.value is not None and abs(run.value - _window(run, board.last)) > 1e-5:
+        if run.value is not None and abs(run.value - _window(run, board.last)) > 1e-5:
             yield f"seed {run.seed}: {run.value} is not the mean of the last {board.last} rounds of its curve"
 
 
 def _window(run: Final, last: int) -> float:
     values = [value for t, value in run.curve if t > run.rounds - last]
     return sum(values) / len(values) if values else math.nan
-
-
-def restored(entry: Entry, folder: Path) -> Any:
-    """The method of an entry with the user's own files as the entry has them, written into a folder."""
-    (folder / "source").mkdir(exist_ok=True)
-    for name, text in entry.source.items():
-        (folder / "source" / Path(name).name).write_text(text, encoding="utf-8")
-    return from_copies(entry.algorithm, folder)
 
 
 class Rerun(NamedTuple):
@@ -422,27 +412,22 @@ class Rerun(NamedTuple):
 def rerun(entry: Entry, board: Board, every: bool, seed: int | None = None) -> Iterator[Rerun]:
     """Run one sample and one final run again, drawn at random, or all of them."""
     rng = np.random.default_rng(seed)
-    known = entry.method in board.methods and entry.algorithm == serialised(board.methods[entry.method])
+    samples: list[tuple[str, float | None, Trial, str]] = []
+    finals: list[tuple[str, float | None, Trial, str]] = []
     with TemporaryDirectory() as folder:
-        conditions = board.conditions(entry.method, None if known else restored(entry, Path(folder)))
-        searches = [(name, number, one) for name, cells in entry.cells.items() for number, one in enumerate(cells)]
-        samples = [(*at, index) for at in searches for index in range(len(at[2].samples))]
-        finals = [(*at, index) for at in searches for index in range(len(at[2].finals))]
-        for name, number, one, index in samples if every else [samples[rng.integers(len(samples))]]:
-            trial = board.sample(conditions[name], one.samples[index].settings, number)
-            yield Rerun(
-                f"{name}, search {number}, sample {index}", one.samples[index].score, result(trial, SCORE, board.last)
-            )
-        for name, number, one, index in finals if every else [finals[rng.integers(len(finals))]] if finals else []:
-            assert one.best is not None
-            run = one.finals[index]
-            trial = board.final(conditions[name], one.samples[one.best].settings, run.seed)
-            yield Rerun(f"{name}, search {number}, seed {run.seed}", run.value, result(trial, RESULT, board.last))
-
-
-def result(trial: Trial, column: str, last: int) -> float | None:
-    """The mean of a column over the last rounds of a trial that is run now; None if it diverges."""
-    outcome = simulate(trial)
-    if outcome.diverged is not None:
-        return None
-    return round(float(outcome.history[column][outcome.history["round"] > trial.rounds - last].mean()), 8)
+        for name, spec in conditions_of(entry, board, Path(folder)).items():
+            for number, one in enumerate(entry.cells.get(name, ())):
+                where = f"{name}, search {number}"
+                for index, sample in enumerate(one.samples):
+                    trial = board.sample(spec, sample.settings, number)
+                    samples.append((f"{where}, sample {index}", sample.score, trial, SCORE))
+                for run in one.finals if one.best is not None else ():
+                    trial = board.final(spec, one.samples[one.best or 0].settings, run.seed)
+                    finals.append((f"{where}, seed {run.seed}", run.value, trial, RESULT))
+        chosen = [runs if every else [runs[rng.integers(len(runs))]] for runs in (samples, finals) if runs]
+        for where, stated, trial, column in chain.from_iterable(chosen):
+            outcome = simulate(trial)
+            measured = None
+            if outcome.diverged is None:
+                measured = mean_of(outcome.history, column, trial.rounds, board.last)
+            yield Rerun(where, stated, measured)

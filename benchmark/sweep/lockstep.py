@@ -27,7 +27,7 @@ from rollcall.benchmark.engines import Engine, Vectorised, Work, kernels_of_one_
 from rollcall.benchmark.engines.base import LocalState
 from rollcall.benchmark.federation.build import build
 from rollcall.benchmark.federation.module import Federation
-from rollcall.benchmark.federation.trainer import quiet
+from rollcall.benchmark.federation.simulation import quiet
 from rollcall.benchmark.process import Interrupted, stop_requests
 from rollcall.benchmark.sweep.jobs import Job, run_inline
 
@@ -204,7 +204,7 @@ def train(seat: Seat, engine: Any) -> None:
     federation.trainer = SimpleNamespace(loggers=[], callback_metrics={})  # type: ignore[assignment, unused-ignore]
     loaders = federation.val_dataloader()
     with ExitStack() as stack, torch.no_grad():
-        stack.enter_context(run.running(trial, device="cpu", threads=1, content=federation.content))
+        stack.enter_context(run.running(trial, device="cpu", threads=1))
         run.resume_at(-1)
 
         def evaluate() -> str:
@@ -230,6 +230,6 @@ def train(seat: Seat, engine: Any) -> None:
             value.detach().cpu().numpy().copy() for value in (federation.eval_models[""], federation.server)
         )
         run.save_models(model, server, {})
-        run.ends_after(seat.seconds)
+        run.ends_with(seconds=round(seat.seconds, 3))
         if wrong:
             run.end_as_diverged(federation.t, f"diverged: {wrong} not finite after round {federation.t}")

@@ -6,10 +6,9 @@ An experiment has the same name in MLflow, and a run for each trial. A run is wr
 import json
 import logging
 import os
-import posixpath
 import re
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -36,11 +35,12 @@ os.environ.setdefault("MLFLOW_SUPPRESS_PRINTING_URL_TO_STDOUT", "true")
 COMPLETE = "rollcall.complete"
 """The tag that is written last: when the folder was last written. A copy that was cut off lacks it."""
 
-RENAMED = "rollcall.renamed"
-"""The tag with the names that MLflow does not take: a JSON object from the name there to the name in the folder."""
+STATUS, FILES = "status", ("trial.yaml", "metrics.jsonl")
+"""The artifacts that the leaderboard reads, as it reads a run folder. The first is status.json by another name: the
+artifacts of a database are in the store, and are no run folders."""
 
-CLIENTS, OF_CLIENT = "clients.json", re.compile(r"/client\d+(/|$)")
-"""The artifact with the metrics of single clients by round, and a tag with their number; how the names of these end."""
+OF_CLIENT = re.compile(r"/client\d+(/|$)")
+"""How the names of metrics of single clients end. They are in the file only, since there may be thousands."""
 
 
 def address(store: Path) -> str:
@@ -70,15 +70,9 @@ def runs_of(client: "MlflowClient", experiment_id: str, condition: str = "") -> 
     return list(client.search_runs([experiment_id], condition, max_results=50_000, order_by=["start_time"]))
 
 
-def allowed(names: Iterable[str]) -> dict[str, str]:
-    """The name in MLflow of each metric and setting: the same, but `_` for each sign that MLflow does not take."""
-    taken: dict[str, str] = {}
-    for name in names:
-        plain = posixpath.normpath(re.sub(r"[^\w\-. /]", "_", name)).lstrip("./") or "_"
-        while plain != name and plain in {*names, *taken.values()}:
-            plain += "_"
-        taken[name] = plain
-    return taken
+def allowed(name: str) -> str:
+    """The name of a metric or setting in MLflow: the same, but `_` for each sign that MLflow does not take."""
+    return re.sub(r"[^\w\-. /]", "_", name)
 
 
 class Mirror:
@@ -152,23 +146,18 @@ class Mirror:
         from mlflow.entities import Metric, Param
 
         tags, spec = folder.origin(self.experiment)
-        settings, history = flatten(spec), folder.history().set_index("round").astype(float)
-        of_clients = [str(name) for name in history if OF_CLIENT.search(str(name))]
-        curves = history.drop(columns=of_clients)
-        names = allowed([*settings, *map(str, curves)])
-        renamed = {there: name for name, there in names.items() if there != name}
-        for there, name in renamed.items():
-            self._tell(f"MLflow does not take the name {name}; there it is {there}")
         labels = self.labels.get(status["digest"], {})
         cell = ", ".join(label for label in labels.values() if label)  # its runs differ in the seed alone
         tags["cell"] = cell or f"{tags['algorithm']} {digest(spec | {'seed': 0})[:6]}"
-        tags |= {"panel": labels.get("panel", ""), RENAMED: json.dumps(renamed), CLIENTS: str(len(of_clients))}
+        tags["panel"] = labels.get("panel", "")
         start, end = (int(1000 * (status["updated"] - seconds)) for seconds in (status["seconds"], 0))  # milliseconds
-        params = [Param(names[key], text) for key, text in settings.items()]
+        params = [Param(allowed(key), text) for key, text in flatten(spec).items()]
+        history = folder.history().set_index("round").astype(float)
         points = [
-            Metric(names[str(name)], value, end, int(t))
-            for name, curve in curves.items()
-            for t, value in zip(curves.index[curve.notna()], curve.dropna(), strict=True)
+            Metric(allowed(str(name)), value, end, int(t))
+            for name, curve in history.items()
+            if not OF_CLIENT.search(str(name))
+            for t, value in curve.dropna().items()
         ]
         with self.lock:
             for old in runs_of(client, self.id, f"tags.`rollcall.trial` = '{status['digest']}'"):
@@ -178,15 +167,10 @@ class Mirror:
                 client.log_batch(run, params=params[i : i + 100])
             for i in range(0, len(points), 1000):
                 client.log_batch(run, metrics=points[i : i + 1000])
-            for file in ("trial.yaml", "source", "model.npz", "buffers.npz", "error.txt"):
+            client.log_text(run, json.dumps(status), STATUS)
+            for file in (*FILES, "source", "model.npz", "buffers.npz", "error.txt"):
                 if (folder.path / file).exists():
                     client.log_artifact(run, str(folder.path / file))
-            if of_clients:
-                client.log_dict(
-                    run,
-                    {"round": history.index.tolist(), **{name: history[name].tolist() for name in of_clients}},
-                    CLIENTS,
-                )
             # MLflow has no state for divergence; the tag `rollcall.state` says it.
             states = {"finished": "FINISHED", "interrupted": "KILLED"}
             client.set_terminated(run, states.get(folder.state_now, "FAILED"), end)

@@ -82,7 +82,7 @@ def _conform(label: str, algorithm: object) -> None:
 
 def _need_data(board: "Board", methods: "list[Method]") -> None:
     """Raise `SettingError` if data are missing."""
-    from rollcall.benchmark.estimate import missing
+    from rollcall.benchmark.timing import missing
 
     spec = next(iter(board.conditions(next(iter(board.methods))).values()))
     if lacking := missing([board.final(spec, {}, 0)]):

@@ -126,8 +126,8 @@ def load(spec: str, only: Mapping[str, list[Any]] | None = None) -> "tuple[Parti
 
 def _of_experiment(experiment: Experiment, name: str, wanted: str) -> "tuple[Participation, str]":
     """The wanted model of an experiment, and its panel."""
-    from rollcall.benchmark.estimate import missing
     from rollcall.benchmark.federation.build import build
+    from rollcall.benchmark.timing import missing
 
     models: dict[str, list[tuple[str, Trial]]] = {}
     for place in places(experiment):

@@ -167,7 +167,7 @@ def _part_card(part: dict[str, Any]) -> Group:
 
 def _how_long(trials: list[Trial | Analysis]) -> str:
     """The estimated time of all trials, finished ones included."""
-    from rollcall.benchmark.estimate import estimates, missing, wall
+    from rollcall.benchmark.timing import estimates, missing, wall
 
     absent = missing(trials)
     if absent:

@@ -168,7 +168,7 @@ def export(
 
     from rollcall import load
 
-    state = load(run, trust=trust).state_dict()
+    state = load(run, trust=trust).module().state_dict()
     file = Path(f"{run.resolve().name}.pt") if to is None else to
     file.parent.mkdir(parents=True, exist_ok=True)
     with file.open("wb") as stream:

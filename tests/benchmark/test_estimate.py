@@ -4,10 +4,9 @@ import numpy as np
 import pytest
 
 from rollcall import Trial
-from rollcall.benchmark import estimate, timing
-from rollcall.benchmark.engines import Work
-from rollcall.benchmark.estimate import estimates, wall
-from rollcall.benchmark.federation.module import Federation
+from rollcall.benchmark import timing
+from rollcall.benchmark.engines import Evaluator, Work
+from rollcall.benchmark.timing import LOOP, estimates, wall
 from rollcall.participation import Population
 
 DIGITS = {
@@ -27,62 +26,51 @@ def test_trials_at_the_same_time_take_as_long_as_the_longest_at_least():
     assert wall([], at_once=2) == 0
 
 
-def clocked(monkeypatch, loop, client, batch):
-    """A clock that only rounds, clients and evaluated batches move; and how many clients were called in each round."""
-    now, called, evaluations = [0.0], [], []
-    train, begin, validate = Federation.training_step, Federation.on_validation_epoch_start, Federation.validation_step
-    sgd = Work.sgd
-
-    def training_step(self, *args):
-        now[0] += loop * (1 if self.t > 3 else 50)  # the first rounds are slow
-        return train(self, *args)
+def clocked(monkeypatch, client, batch):
+    """A clock that only clients and evaluated batches move; and how many clients were called in each round."""
+    now, called, evaluated = [0.0], [], []
+    sgd, metrics = Work.sgd, Evaluator.metrics
 
     def local_work(self, clients, start):
-        # So is the first call of any number of clients, where kernels are chosen and memory is taken.
+        # The first call of any number of clients is slow: kernels are chosen and memory is taken.
         now[0] += client * len(clients) * (1 if len(clients) in called else 3)
         called.append(len(clients))
         return sgd(self, clients, start)
 
-    def on_validation_epoch_start(self):
-        evaluations.append(1)
-        return begin(self)
+    def evaluation(self, samples):
+        now[0] += batch * (1 if len(samples[0]) in evaluated else 20)  # so is the first evaluation
+        evaluated.append(len(samples[0]))
+        return metrics(self, samples)
 
-    def validation_step(self, *args):
-        now[0] += batch * (1 if len(evaluations) > 1 else 20)  # so is the first evaluation
-        return validate(self, *args)
-
-    monkeypatch.setattr(Federation, "training_step", training_step)
     monkeypatch.setattr(Work, "sgd", local_work)
-    monkeypatch.setattr(Federation, "on_validation_epoch_start", on_validation_epoch_start)
-    monkeypatch.setattr(Federation, "validation_step", validation_step)
-    for module in (estimate, timing):
-        monkeypatch.setattr(module, "perf_counter", lambda: now[0])
+    monkeypatch.setattr(Evaluator, "metrics", evaluation)
+    monkeypatch.setattr(timing, "perf_counter", lambda: now[0])
     return called
 
 
 def test_a_probe_finds_what_rounds_clients_and_evaluations_cost(monkeypatch):
-    called = clocked(monkeypatch, loop=0.01, client=0.03, batch=0.5)
+    called = clocked(monkeypatch, client=0.03, batch=0.5)
     trial = Trial.read(DIGITS)
     (seconds,) = estimates([trial]).values()
     # A quarter second bears eight clients, but the trial calls three.
     assert sorted(set(called)) == [2, 3]
     # Evaluations after 0, 10, 20 and 25 rounds: half of 1,437 training images in one batch, 360 test images in another.
-    assert seconds == pytest.approx(25 * (0.01 + 3 * 0.03) + 4 * 2 * 0.5)
+    assert seconds == pytest.approx(25 * (LOOP + 3 * 0.03) + 4 * 2 * 0.5)
     last = {"rounds": 7, "every": 3, "splits": ["test"]}  # 0, 10; then 20, 21, 24, 25 with the test images alone
     often = Trial.read(DIGITS | {"evaluation": DIGITS["evaluation"] | {"last": last}})
     (seconds,) = estimates([often]).values()
-    assert seconds == pytest.approx(25 * 0.1 + 2 * 2 * 0.5 + 4 * 0.5)
+    assert seconds == pytest.approx(25 * (LOOP + 0.09) + 2 * 2 * 0.5 + 4 * 0.5)
 
 
 def test_kinds_of_work_are_probed_once_and_methods_that_ask_all_are_charged_for_all(monkeypatch):
-    called = clocked(monkeypatch, loop=0.01, client=0.03, batch=0.5)
+    called = clocked(monkeypatch, client=0.03, batch=0.5)
     trials = [
         Trial.read(DIGITS | {"algorithm": name, "seed": seed}) for name in ("fedavg", "fedpbc") for seed in (0, 1)
     ]
     watched = []
     found = estimates(trials, lambda kinds: watched.append(len(kinds)) or kinds)
     rounds = [(found[trial.digest] - 4 * 2 * 0.5) / 25 for trial in trials]
-    assert rounds == pytest.approx([0.1, 0.1, 0.37, 0.37])
+    assert rounds == pytest.approx([LOOP + 0.09] * 2 + [LOOP + 0.36] * 2)
     assert max(called) == 8  # of the twelve, no more than a quarter second bears
     assert watched == [1]  # kind of work, for four trials
 
@@ -96,4 +84,4 @@ def test_roll_calls_are_counted():
         for roll_call in ("full", {"name": "trace", "mask": mask})
         for method in ("mifa", "fedpbc")
     ]
-    assert estimate.computing(trials, Population(4)) == [4, 4, 0.75, 4]
+    assert timing.computing(trials, Population(4)) == [4, 4, 0.75, 4]

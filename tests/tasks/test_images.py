@@ -9,7 +9,7 @@ from lightning.pytorch import Trainer
 from sklearn.datasets import load_digits
 from torch import nn
 
-from rollcall.benchmark.federation.trainer import quiet
+from rollcall.benchmark.federation.simulation import quiet
 from rollcall.tasks import digits
 from rollcall.tasks.images import Classification
 from rollcall.tasks.partitions import by_label

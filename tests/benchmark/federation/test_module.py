@@ -18,7 +18,7 @@ from rollcall.algorithms import ALGORITHMS
 from rollcall.benchmark.config.trial import Trial
 from rollcall.benchmark.engines.sequential import Replica
 from rollcall.benchmark.federation.build import build
-from rollcall.benchmark.federation.trainer import quiet
+from rollcall.benchmark.federation.simulation import quiet
 
 
 def test_evaluation_is_exact_over_uneven_batches():

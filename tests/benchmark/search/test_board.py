@@ -151,14 +151,14 @@ def _first(data):
 
 
 TAMPERED = {
-    "other seeds": (lambda data: _first(data).update(seed=1005), "equal: searches with the seeds 1005, 1001; must be 1000, 1001"),
-    "fewer rounds": (lambda data: _first(data)["finals"][0].update(rounds=6), "equal, search 0: seed 0: 6 rounds; must be 8"),
+    "other seeds": (lambda data: _first(data).update(seed=1005), "equal, search 0: seed: 1005 is not what the rule gives, 1000"),
+    "fewer rounds": (lambda data: _first(data)["finals"][0].update(rounds=6), "equal, search 0: final run 0: (0, 6, "),
     "a number": (lambda data: _first(data)["finals"][0].update(value=0.99), "equal, search 0: seed 0: 0.99 is not the mean of the last 4 rounds of its curve"),
-    "another partition": (lambda data: _first(data)["finals"][0].update(run="0123456789"), "equal, search 0: seed 0: its trial is another one, 0123456789: other data, settings or code"),
-    "more samples": (lambda data: _first(data)["samples"].append(_first(data)["samples"][0]), "equal, search 0: 3 samples; must be 2"),
-    "another draw": (lambda data: _first(data)["samples"][0]["settings"].update({"local.lr": 0.1}), "equal, search 0: the samples are not the draws of seed 1000"),
-    "not the best": (lambda data: _first(data).update(best=1 - _first(data)["best"]), "equal, search 0: sample"),
-    "other final seeds": (lambda data: _first(data)["finals"].reverse(), "equal, search 0: final seeds 1, 0; must be 0, 1"),
+    "another partition": (lambda data: _first(data)["finals"][0].update(run="0123456789"), "equal, search 0: final run 0: (0, 8, '0123456789') is not what the rule gives, (0, 8, "),
+    "more samples": (lambda data: _first(data)["samples"].append(_first(data)["samples"][0]), "equal, search 0: sample 2: "),
+    "another draw": (lambda data: _first(data)["samples"][0]["settings"].update({"local.lr": 0.1}), "equal, search 0: sample 0: "),
+    "not the best": (lambda data: _first(data).update(best=1 - _first(data)["best"]), "equal, search 0: best: "),
+    "other final seeds": (lambda data: _first(data)["finals"].reverse(), "equal, search 0: final run 0: (1, 8, "),
     "a pattern": (lambda data: data["cells"].pop("cyclic"), "cyclic: is missing; every possible pattern must be there"),
     "a larger space": (lambda data: data["space"].update({"local.lr": "loguniform(0.001,30)"}), "space: local.lr is not that of the board, loguniform(0.01,3)"),
     "another rule": (lambda data: data.update(rule="0123456789"), "rule: 0123456789 is not that of small"),
