@@ -11,6 +11,7 @@ from collections.abc import Callable
 from rollcall.participation.base import Chain as Chain
 from rollcall.participation.base import Participation as Participation
 from rollcall.participation.base import Population as Population
+from rollcall.participation.base import stream as stream
 from rollcall.participation.clock import SPEEDS as SPEEDS
 from rollcall.participation.clock import Clocked as Clocked
 from rollcall.participation.cyclic import Cyclic as Cyclic
@@ -31,8 +32,8 @@ from rollcall.participation.markov import MarkovPiLambda as MarkovPiLambda
 from rollcall.participation.markov import MarkovVarying as MarkovVarying
 from rollcall.participation.minimum_separation import MinimumSeparation as MinimumSeparation
 from rollcall.participation.probabilities import PROBABILITIES as PROBABILITIES
+from rollcall.participation.probabilities import VARIATIONS as VARIATIONS
 from rollcall.participation.trace import Trace as Trace
-from rollcall.participation.variations import VARIATIONS as VARIATIONS
 
 MODELS: dict[str, Callable[..., Participation]] = {
     "full": Full,

@@ -14,7 +14,7 @@ from rollcall.participation import recording
 from rollcall.participation.base import Participation, Population
 from rollcall.participation.probabilities import class_shares
 from rollcall.participation.summary import correlations, mean
-from rollcall.participation.theory.weights import normalised
+from rollcall.participation.weights import normalised
 
 
 def row(**quantities: float) -> pd.DataFrame:

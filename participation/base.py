@@ -4,11 +4,19 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
 from inspect import signature
 from math import inf
+from zlib import crc32
 
 import numpy as np
 from jaxtyping import Float, Int
 
-from rollcall.participation.streams import stream
+
+def stream(seed: int, purpose: str, *key: int) -> np.random.Generator:
+    """The generator for one key: the trial's seed, the purpose of the numbers, and numbers such as the round.
+
+    Each draw depends on its key only. NumPy pads a shorter key with zeros, so all keys of a purpose should have the
+    same length.
+    """
+    return np.random.default_rng([seed, crc32(purpose.encode()), *key])
 
 
 @dataclass(frozen=True)

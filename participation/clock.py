@@ -17,11 +17,10 @@ import numpy as np
 from jaxtyping import Float, Int
 from scipy.special import ndtr, ndtri, roots_legendre
 
-from rollcall.participation.base import Participation, Population, check
+from rollcall.participation.base import Participation, Population, check, stream
 from rollcall.participation.base import spread as of_each
 from rollcall.participation.probabilities import Probability, resolve
-from rollcall.participation.streams import stream
-from rollcall.participation.theory.weights import effective_weights_independent
+from rollcall.participation.weights import effective_weights_independent
 
 Speed: TypeAlias = float | np.ndarray | Callable[[Population, np.random.Generator], Float[np.ndarray, "m"]]
 """Speeds above 0 of all clients: one number, one for each client, or a distribution such as `lognormal`."""

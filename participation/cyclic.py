@@ -8,9 +8,8 @@ from math import inf
 import numpy as np
 from jaxtyping import Float, Int
 
-from rollcall.participation.base import Constant, Population, check, need_defaults
+from rollcall.participation.base import Constant, Population, check, need_defaults, stream
 from rollcall.participation.probabilities import Probability, resolve
-from rollcall.participation.streams import stream
 
 
 def stretches(p: Float[np.ndarray, "m"], length: int) -> tuple[Int[np.ndarray, "m"], Int[np.ndarray, "m"]]:

@@ -8,8 +8,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from jaxtyping import Float, Int
 
-from rollcall.participation.base import Participation, Population
-from rollcall.participation.streams import stream
+from rollcall.participation.base import Participation, Population, stream
 from rollcall.participation.trace import checked
 
 Draw: TypeAlias = Callable[[int, np.random.Generator], Any]

@@ -6,10 +6,8 @@ from typing import Literal
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
-from rollcall.participation.base import Chain, Population, check, members, need_defaults, spread
-from rollcall.participation.probabilities import Probability, first_half, resolve, two_level
-from rollcall.participation.streams import stream
-from rollcall.participation.variations import Variation, sine
+from rollcall.participation.base import Chain, Population, check, members, need_defaults, spread, stream
+from rollcall.participation.probabilities import Probability, Variation, first_half, resolve, sine, two_level
 
 
 class TwoStates(Chain):
@@ -69,7 +67,7 @@ class Markov(TwoStates):
     def __init__(self, population: Population, *, probability: Probability, off_on: float = 0.05) -> None:
         super().__init__(population)
         self.pi = resolve(probability, population)
-        self.q_star, self.q = transition_rates(self.pi, check_off_on(off_on))
+        self.q_star, self.q = transition_rates(self.pi, off_on)
         self.on_on, self.off_on = 1 - self.q, self.q_star
         self.eigenvalue = 1 - self.q - self.q_star
 
@@ -105,11 +103,11 @@ class MarkovVarying(Chain):
         super().__init__(population)
         self.p = resolve(probability, population)
         self.variation = variation
-        self.off_on = check_off_on(off_on)
+        self.off_on = off_on
         self.restart = restart_each_round
         if restart_each_round:
             need_defaults(MarkovVarying, "with restart_each_round", off_on=off_on)
-        self.variation(self.p, 0)  # refuses options out of range before the first round
+        transition_rates(self.probability(0), off_on)  # refuses options out of range before the first round
 
     def start(self) -> Bool[np.ndarray, "m"]:
         rng = stream(self.seed, "participation", 0)
@@ -215,20 +213,15 @@ def transition_rates(p: Float[np.ndarray, "m"], off_on: float) -> tuple[Float[np
     """q* = P(on|off) and q = P(off|on), each [m], of [PBC] Table III for chains with stationary probabilities p.
 
     q* = off_on and q = q* (1 - p) / p if that is a probability. For smaller p, q = 1 and q* = p / (1 - p), the fastest
-    chain with this p.
+    chain with this p. ValueError for q* outside (0, 1]: with 0 an inactive client would never become active again.
     """
+    if not 0 < off_on <= 1:
+        raise ValueError(f"off_on: {off_on:g} is not allowed; must be in (0, 1]")
     scarce = off_on * (1 - p) > p
     # Each branch is computed only where it applies: the other one divides by 0 at p = 0 or p = 1.
     q_star = np.where(scarce, np.divide(p, 1 - p, where=scarce, out=np.zeros_like(p)), off_on)
     q = np.divide(off_on * (1 - p), p, where=~scarce, out=np.ones_like(p))
     return q_star, np.minimum(q, 1.0)
-
-
-def check_off_on(off_on: float) -> float:
-    """q* itself; ValueError if it is not in (0, 1]: with 0 an inactive client would never become active again."""
-    if not 0 < off_on <= 1:
-        raise ValueError(f"off_on: {off_on:g} is not allowed; must be in (0, 1]")
-    return off_on
 
 
 def transitions(

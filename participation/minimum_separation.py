@@ -1,16 +1,39 @@
-"""Minimum separation: a client pauses after each participation ([Sun] section 2)."""
+"""Minimum separation: a unit pauses after each participation [Sun et al. 2025, section 2].
+
+**The model.** Units are numbered 0..M-1. A unit drawn in round t is available again from round t + R + 1 on. Each round
+draws B units from the available ones: for B = 1 one unit with probability proportional to p; for B > 1 a set with
+probability proportional to the product of p over the set (the `product` law, Proposition 1(2)). At the start all units
+are available. pi_R is the share of rounds in which a unit is drawn, so it sums to B.
+
+**The stationary law.** The state is the list S_1, ..., S_R of the sets drawn in the last R
+rounds. Write S for their union, S^c for the other units, and e_B(S^c) for the sum over all B-subsets U of S^c of
+prod_U p. The next set is U with probability prod_U p / e_B(S^c). Then
+
+    mu(S_1, ..., S_R)  proportional to  prod_{i in S} p_i * e_B(S^c)
+
+is stationary. The flow into (S_2, ..., S_R, U) is the sum, over sets S_1 disjoint from S' = S_2 + ... + S_R + U, of
+prod_S p * prod_U p = prod_S' p * prod_{S_1} p, and the sum over S_1 of the last factor is e_B(S'^c).
+
+So the n = B (R + 1) units of R + 1 consecutive rounds form a set that is drawn with probability proportional to its
+product of p, whatever their order (conditional Poisson sampling). By symmetry over the R + 1 rounds
+
+    pi_R(i) = p_i e_{n-1}(p without i) / ((R + 1) e_n(p)),    e_k: the elementary symmetric polynomials.
+
+For B = 1 this is p at R = 0 and uniform at R = M - 1. At n = M the chain is periodic and has one class for each cyclic
+order, but all classes have the same shares.
+"""
 
 from functools import cached_property
 from typing import Literal
 
 import numpy as np
 from jaxtyping import Float, Int
+from scipy.optimize import brentq
+from scipy.special import expit
 
-from rollcall.participation.base import Chain, Population, members, spread
+from rollcall.participation.base import Chain, Population, members, stream
 from rollcall.participation.independent import successive
 from rollcall.participation.probabilities import Probability, resolve
-from rollcall.participation.streams import stream
-from rollcall.participation.theory.separation import stationary_separation
 
 TRIES = 16
 """Attempts to draw different units independently."""
@@ -20,13 +43,12 @@ class MinimumSeparation(Chain):
     """B units in each round, drawn by p from those that did not participate in the last R rounds ([Sun] section 2).
 
     A unit is a client, or a group of clients that participate together. At the start all units are available. With
-    R = 0 rounds are independent; with B = 1 and R = M - 1 participation is cyclic. An oracle knows pi_R if all R_i are
-    equal and sets follow the product law (see `rollcall.participation.theory.separation`), and p_i^t
-    only if it does not depend on earlier rounds.
+    R = 0 rounds are independent; with B = 1 and R = M - 1 participation is cyclic. An oracle knows pi_R if sets follow
+    the product law, and p_i^t only if it does not depend on earlier rounds.
 
     Args:
         probability: p of the units; only their proportions matter. A source takes the units as clients.
-        separation: R from 0 to M - 1, one number or one for each unit.
+        separation: R, at least 0; B (R + 1) units must have a probability above 0.
         groups: M, the number of groups, a divisor of the number of clients. Default: every client is a unit.
         shuffled: assign clients to groups at random (by the seed) instead of in the order of their ids.
         per_round: B, the number of units drawn in each round.
@@ -39,7 +61,7 @@ class MinimumSeparation(Chain):
         population: Population,
         *,
         probability: Probability,
-        separation: int | np.ndarray,
+        separation: int,
         groups: int | None = None,
         shuffled: bool = False,
         per_round: int = 1,
@@ -50,23 +72,12 @@ class MinimumSeparation(Chain):
         M = self.clients if groups is None else groups
         self.unit = members("groups", population, M, shuffled=shuffled)
         self.p = resolve(probability, population.pooled(self.unit, M), unit=unit)
-        self.R = _checked(separation, M, unit)
-        self.B = per_round
-        self.law = law
-        possible = self.p > 0
-        if not 1 <= per_round <= possible.sum():
-            must = f"must be in [1, {possible.sum()}], the {unit}s with probability above 0"
-            raise ValueError(f"per_round: {per_round} is not allowed; {must}")
-        left = int(possible.sum()) - _most_waiting(self.R[possible], per_round)
-        if left < per_round:
-            raise ValueError(
-                f"separation: {np.max(self.R)} is not allowed with {per_round} {unit}s a round; must leave that many "
-                f"to draw from, but of the {possible.sum()} with probability above 0 it can leave {left}"
-            )
+        self.R, self.B, self.law = separation, per_round, law
+        _check(self.p, separation, per_round)
 
     def start(self) -> Int[np.ndarray, "M"]:
         """The state is the last round in which each unit participated."""
-        return self.step(-1 - self.R, 0)
+        return self.step(np.full(len(self.p), -1 - self.R), 0)
 
     def step(self, state: Int[np.ndarray, "M"], t: int) -> Int[np.ndarray, "M"]:
         available = np.flatnonzero((t - state >= self.R + 1) & (self.p > 0))
@@ -79,17 +90,17 @@ class MinimumSeparation(Chain):
         return np.flatnonzero((state == t)[self.unit])
 
     def probability(self, t: int) -> Float[np.ndarray, "m"] | None:
-        return None if self.R.any() else self.stationary
+        return None if self.R else self.stationary
 
     @cached_property  # used in every round if R = 0
     def stationary(self) -> Float[np.ndarray, "m"] | None:
-        if np.ptp(self.R) or (self.B > 1 and self.law == "successive"):
+        if self.B > 1 and self.law == "successive":
             return None
-        return stationary_separation(self.p, int(self.R[0]), self.B)[self.unit]
+        return stationary_separation(self.p, self.R, self.B)[self.unit]
 
     @property
     def correlation(self) -> Float[np.ndarray, "m"] | None:
-        return None if self.R.any() else np.zeros(self.clients)
+        return None if self.R else np.zeros(self.clients)
 
 
 def product(w: Float[np.ndarray, "n"], B: int, rng: np.random.Generator) -> Int[np.ndarray, "B"]:
@@ -118,24 +129,62 @@ def product(w: Float[np.ndarray, "n"], B: int, rng: np.random.Generator) -> Int[
     return np.array(chosen)
 
 
-def _most_waiting(R: Int[np.ndarray, "n"], B: int) -> int:
-    """The largest number of units that can be unavailable at once, if B participate in each round.
+def stationary_separation(p: Float[np.ndarray, "M"], R: int, B: int = 1) -> Float[np.ndarray, "M"]:
+    """Long-run share of rounds pi_R in which each unit is drawn, exact to rounding for any M and R.
 
-    A unit that participated k rounds ago is unavailable if k <= R_i. This is scheduling of jobs with deadlines R_i, B
-    at a time.
+    Time and memory are O(M R B).
+
+    Args:
+        p: weights [M], at least 0, of any sum. A unit of weight 0 is never drawn.
+        R: minimum separation, at least 0.
+        B: units drawn in each round, by the product law. At least B (R + 1) units must have positive weight.
     """
-    waiting = 0
-    for r in np.sort(R):
-        waiting += int(waiting < B * r)
-    return waiting
+    _check(p, R, B)
+    drawable = np.flatnonzero(p > 0)
+    pi = np.zeros(len(p))
+    pi[drawable] = _inclusion(p[drawable], B * (R + 1)) / (R + 1)
+    return pi
 
 
-def _checked(separation: int | np.ndarray, M: int, unit: str) -> Int[np.ndarray, "M"]:
-    """R [M], if all are whole numbers in range."""
-    R = spread("separation", separation, M, unit)
-    wrong = np.flatnonzero(~((R >= 0) & (R <= M - 1) & (R == np.floor(R))))
-    if len(wrong):
+def _check(p: np.ndarray, R: int, B: int) -> None:
+    """ValueError unless every round can draw B units in proportion to p."""
+    if not np.isfinite(p).all() or (p < 0).any():
+        raise ValueError("p: must be finite and at least 0")
+    units = int((p > 0).sum())
+    if not 1 <= B <= units:
         raise ValueError(
-            f"separation: {R[wrong[0]]:g} ({unit} {wrong[0]}) is not allowed; must be a whole number in [0, {M - 1}]"
+            f"per_round: {B} is not allowed; must be in [1, {units}], the number of units with probability above 0"
         )
-    return R.astype(np.int64)
+    if not 0 <= R < units // B:
+        must = (
+            f"must be in [0, {units // B - 1}], so that {B} of the {units} units with probability above 0 can be drawn"
+        )
+        raise ValueError(f"separation: {R} is not allowed; {must}")
+
+
+def _inclusion(p: Float[np.ndarray, "M"], n: int) -> Float[np.ndarray, "M"]:
+    """P(i in T) [M] for a set T of n units drawn with probability proportional to prod_T p.
+
+    Let each unit be in T independently with odds theta p_i. Given that T has n units, it has the required law for any
+    theta. The theta for which T has n units on average keeps all quantities far from underflow.
+    """
+    M = len(p)
+    if n == M:
+        return np.ones(M)
+    log_p = np.log(p)
+    low = -log_p.max() - np.log(M) + np.log(n) - 1
+    high = -log_p.min() + np.log(M) + 1
+    log_theta = float(brentq(lambda tilt: expit(tilt + log_p).sum() - n, low, high))
+    on, off = expit(log_theta + log_p), expit(-log_theta - log_p)
+    # before[i] and after[i] are the distributions of the number of units in T among those before i, and from i on.
+    # They only add non-negative terms. Dividing one unit out of the product over all units would lose digits.
+    before, after = np.zeros((M + 1, n + 1)), np.zeros((M + 1, n + 1))
+    before[0, 0] = after[M, 0] = 1
+    for i in range(M):
+        before[i + 1] = before[i] * off[i]
+        before[i + 1, 1:] += before[i, :-1] * on[i]
+    for i in reversed(range(M)):
+        after[i] = after[i + 1] * off[i]
+        after[i, 1:] += after[i + 1, :-1] * on[i]
+    without_i = (before[:-1, :n] * after[1:, n - 1 :: -1]).sum(axis=1)
+    return on * without_i / before[M, n]

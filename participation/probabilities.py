@@ -1,23 +1,26 @@
-"""Sources of the participation probabilities p_i of a population.
+"""Sources of the participation probabilities p_i of a population, and their variations over time.
 
-A source takes the population and returns p [m]. Its keyword arguments are the options of an experiment file. A source
-raises ValueError for an option out of range, and if it needs the classes of a population that has none.
+A source takes the population and returns p [m]. A variation takes p [m] and the round t and returns p^t [m]; a periodic
+one has the option `period`, P, a whole number of rounds. Keyword arguments are the options of an experiment file.
+ValueError: an option out of range, or a source that needs the classes of a population that has none.
 """
 
+import inspect
 from collections.abc import Callable
-from math import inf
+from math import inf, pi, sin
 from typing import TypeAlias
 
 import numpy as np
 from jaxtyping import Bool, Float
 
-from rollcall.participation.base import Population, check, spread
-from rollcall.participation.streams import stream
+from rollcall.participation.base import Population, check, spread, stream
 
 Source: TypeAlias = Callable[[Population], Float[np.ndarray, "m"]]
 
 Probability: TypeAlias = float | np.ndarray | Source
 """Probabilities in [0, 1] of all clients: one number, one for each client, or a source such as `class_coupled`."""
+
+Variation: TypeAlias = Callable[[Float[np.ndarray, "m"], int], Float[np.ndarray, "m"]]
 
 
 def constant(population: Population, *, p: float) -> Float[np.ndarray, "m"]:
@@ -122,6 +125,33 @@ PROBABILITIES: dict[str, Callable[..., np.ndarray]] = {
     "two_level": two_level,
     "mixture": mixture,
 }
+
+
+def sine(p: Float[np.ndarray, "m"], t: int, *, gamma: float = 0.4, period: int = 40) -> Float[np.ndarray, "m"]:
+    """A sine: p_i^t = p_i [(1 - gamma) + gamma sin(2 pi t / P)], clipped to [0, 1] ([PBC] section VII).
+
+    The default values are those of the authors' released code.
+
+    Args:
+        gamma: depth of the variation, in [0, 1]. Above 1/2 clients are inactive for a part of each period.
+    """
+    check("variation.gamma", gamma)
+    check("variation.period", period, 1, inf)
+    # The angle is taken within the period, so that p^t repeats exactly.
+    factor = (1 - gamma) + gamma * sin(2 * pi * (t % period) / period)
+    return np.clip(p * factor, 0.0, 1.0)
+
+
+VARIATIONS: dict[str, Callable[..., np.ndarray]] = {"sine": sine}
+
+
+def mean_over_period(variation: Variation, p: Float[np.ndarray, "m"]) -> Float[np.ndarray, "m"] | None:
+    """The mean of p^t [m] over the rounds of a period, after clipping; None if the variation has no period."""
+    option = inspect.signature(variation).parameters.get("period")
+    if option is None or not isinstance(option.default, int):
+        return None
+    # Rounding may put the mean just above 1.
+    return np.minimum(sum((variation(p, t) for t in range(option.default)), np.zeros_like(p)) / option.default, 1.0)
 
 
 def first_half(m: int) -> Bool[np.ndarray, "m"]:

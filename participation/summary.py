@@ -9,7 +9,7 @@ import numpy as np
 from jaxtyping import Bool, Float, Int
 
 from rollcall.participation.base import Participation
-from rollcall.participation.theory.weights import chi_square, l1_distance, normalised
+from rollcall.participation.weights import chi_square, l1_distance, normalised
 
 BATCHES = 20
 

@@ -8,8 +8,7 @@ import numpy as np
 from jaxtyping import Bool, Float, Int, Shaped
 
 from rollcall.participation import recording
-from rollcall.participation.base import Participation, Population
-from rollcall.participation.streams import stream
+from rollcall.participation.base import Participation, Population, stream
 
 
 class Trace(Participation):

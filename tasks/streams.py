@@ -1,6 +1,6 @@
 """Keyed randomness of data and models: each draw depends only on its key (seed, purpose, ...).
 
-The rule is that of `rollcall.participation.streams`. The two packages are independent, and use different purposes.
+The rule is that of `rollcall.participation.stream`. The two packages are independent, and use different purposes.
 """
 
 from collections.abc import Iterator

@@ -149,7 +149,7 @@ KINDS = {
         returned="a probability for each client",
     ),
     "variation": Kind(
-        "rollcall.participation.variations:VARIATIONS",
+        "rollcall.participation.probabilities:VARIATIONS",
         "How the probabilities change over time. An option of some participation models.",
         ("p", "t"),
         returned="a probability for each client",

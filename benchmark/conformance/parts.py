@@ -36,7 +36,7 @@ def reproducible(use: Callable[[Choice], Any]) -> Callable[[Choice], None]:
 
     def check(choice: Choice) -> None:
         """equal seeds and inputs give equal results, without global random generators"""
-        twice(lambda: use(choice), "stream(seed, ...) of tasks.streams or participation.streams")
+        twice(lambda: use(choice), "stream(seed, ...) of tasks.streams or participation")
 
     return check
 

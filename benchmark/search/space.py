@@ -15,7 +15,7 @@ from zlib import crc32
 from rollcall.benchmark.config.base import load_yaml
 from rollcall.benchmark.config.errors import SettingError
 from rollcall.benchmark.config.text import parse_values
-from rollcall.participation.streams import stream
+from rollcall.participation import stream
 
 EDGE = 0.05
 """The share of a range, at each end, that counts as its edge."""

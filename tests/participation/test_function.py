@@ -3,8 +3,7 @@
 import numpy as np
 import pytest
 
-from rollcall.participation import FromFunction, FromObject, Population
-from rollcall.participation.streams import stream
+from rollcall.participation import FromFunction, FromObject, Population, stream
 
 
 def half(t, rng):

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rollcall.participation import MODELS, Population
-from rollcall.participation.variations import sine
+from rollcall.participation.probabilities import sine
 
 P = st.sampled_from([0.0, 0.3, 1.0]) | st.floats(0, 1)
 
@@ -19,7 +19,7 @@ def _options(name, m, data):
         "bernoulli": {"probability": p, "variation": sine},
         "uniform": {"per_round": 1 + m // 3},
         "weighted": {"per_round": 1 + m // 3, "probability": some},
-        "active": {"probability": some * 0.1, "redraw_if_empty": True},
+        "active": {"probability": some * 0.1},
         "markov": {"probability": p},
         "markov_varying": {"probability": p},
         "markov_pi_lambda": {"probability": p, "correlation": 0.7},

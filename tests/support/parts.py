@@ -6,8 +6,8 @@ import torch
 import torchmetrics
 from torch import nn
 
+from rollcall import participation as roll_calls
 from rollcall.participation import Participation
-from rollcall.participation import streams as roll_calls
 from rollcall.tasks import ClientData, Task
 from rollcall.tasks.metrics import OverClients
 from rollcall.tasks.streams import stream

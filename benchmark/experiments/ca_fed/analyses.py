@@ -15,8 +15,8 @@ from lightning.pytorch import Callback
 
 from rollcall.benchmark.federation.simulation import simulate
 from rollcall.participation.analyses import row
+from rollcall.participation.base import stream
 from rollcall.participation.markov import transitions
-from rollcall.participation.streams import stream
 from rollcall.tasks.partitions import Parts, dirichlet_by_class
 from rollcall.tasks.streams import stream as data_stream
 

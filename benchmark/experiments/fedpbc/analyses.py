@@ -12,10 +12,9 @@ import pandas as pd
 from jaxtyping import Float
 
 from rollcall.participation.analyses import row
-from rollcall.participation.base import Participation, Population, check
+from rollcall.participation.base import Participation, Population, check, stream
 from rollcall.participation.probabilities import Source, class_shares, class_weights
-from rollcall.participation.streams import stream
-from rollcall.participation.theory.weights import (
+from rollcall.participation.weights import (
     effective_weights_independent,
     normalised,
 )

@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from rollcall.participation.analyses import row
-from rollcall.participation.theory.weights import (
+from rollcall.participation.weights import (
     Reading,
     effective_weights_independent,
     group_counts,

@@ -14,9 +14,9 @@ import pandas as pd
 from jaxtyping import Float
 
 from rollcall.participation.analyses import row
-from rollcall.participation.streams import stream
-from rollcall.participation.theory.separation import stationary_separation
-from rollcall.participation.theory.weights import (
+from rollcall.participation.base import stream
+from rollcall.participation.minimum_separation import stationary_separation
+from rollcall.participation.weights import (
     l1_distance,
     normalised,
 )

@@ -11,8 +11,7 @@ import yaml
 from rollcall import SettingError, Trial, algorithms, simulate
 from rollcall.benchmark.config.choice import read
 from rollcall.benchmark.config.digest import digest
-from rollcall.participation import Bernoulli, Population
-from rollcall.participation.streams import stream
+from rollcall.participation import Bernoulli, Population, stream
 
 FILE = Path(__file__).parents[2] / "support" / "own.py"
 QUADRATIC = {"name": "quadratic", "targets": [[0.0, 1.0], [4.0, 5.0], [2.0, -3.0]]}

@@ -6,7 +6,7 @@ from separation_oracle import separation_chain
 
 from rollcall.benchmark.experiments.ca_fed import analyses as ca_fed
 from rollcall.benchmark.experiments.sun import analyses
-from rollcall.participation.theory.separation import stationary_separation
+from rollcall.participation.minimum_separation import stationary_separation
 
 
 def test_simulated_shares_are_the_exact_ones():

@@ -12,7 +12,7 @@ from rollcall.benchmark.experiments.ca_fed import analyses as ca_fed
 from rollcall.benchmark.experiments.fedpbc import analyses as fedpbc
 from rollcall.benchmark.experiments.harrak import analyses as harrak
 from rollcall.benchmark.experiments.sun import analyses as sun
-from rollcall.participation.streams import stream
+from rollcall.participation import stream
 
 
 def row(table):

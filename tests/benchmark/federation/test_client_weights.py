@@ -9,7 +9,7 @@ from runs import Count
 
 from rollcall import SettingError, simulate
 from rollcall.benchmark.federation.client_weights import classes
-from rollcall.participation.theory.weights import chi_square, l1_distance
+from rollcall.participation.weights import chi_square, l1_distance
 
 M, D, T, LR = 6, 4, 20, 0.05
 DRAW = np.random.default_rng(3)

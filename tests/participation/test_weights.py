@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rollcall.participation.theory import weights as theory
+from rollcall.participation import weights as theory
 
 probabilities = st.lists(st.sampled_from([0.0, 0.3, 1.0]) | st.floats(0, 1), min_size=1, max_size=8).map(np.array)
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from separation_oracle import brute_separation
 
-from rollcall.participation.theory import separation as theory
+from rollcall.participation import minimum_separation as theory
 
 
 @pytest.mark.parametrize(("N", "R"), [(N, R) for N in (4, 5) for R in range(N)])
