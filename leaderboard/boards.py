@@ -14,9 +14,6 @@ from rollcall.benchmark.config.metric import Metric
 from rollcall.benchmark.config.text import counted
 from rollcall.leaderboard import render
 from rollcall.leaderboard.cells import cells, key_of, planned_rounds, searches
-from rollcall.leaderboard.comparison import against as differences
-from rollcall.leaderboard.comparison import overall as over_conditions
-from rollcall.leaderboard.comparison import overall_table, versions
 from rollcall.leaderboard.paper.claims import ClaimResult
 from rollcall.leaderboard.paper.experiment import PaperExperiment, printed
 from rollcall.leaderboard.paper.reproduction import Judged
@@ -25,7 +22,9 @@ from rollcall.leaderboard.ranking import axes, metric_of, rank
 from rollcall.leaderboard.ranking import only as selected
 from rollcall.leaderboard.render import Table
 from rollcall.leaderboard.runs import Run, own
-from rollcall.leaderboard.tables import long_rows, paper_table, ranking_table
+from rollcall.leaderboard.tables import against as differences
+from rollcall.leaderboard.tables import long_rows, overall_table, paper_table, ranking_table, versions
+from rollcall.leaderboard.tables import overall as over_conditions
 
 if TYPE_CHECKING:
     import altair as alt

@@ -98,8 +98,8 @@ def style(method: str, methods_shown: Iterable[str] = ()) -> Style:
     has a colour that no method of the suite has, which follows from its name. If two of the methods shown would look
     alike, the later one by name takes the next free style.
     """
-    alike = sorted({method, *(label for label in methods_shown if _fixed(label) == _fixed(method))})
     fixed, dashes = _fixed(method), list(DASHES.values())
+    alike = sorted({method, *(label for label in methods_shown if _fixed(label) == fixed)})
     if fixed:
         later = alike.index(method)
         dash, shape = dashes.index(fixed.dash) + later, SHAPES.index(fixed.shape) + later
@@ -107,8 +107,7 @@ def style(method: str, methods_shown: Iterable[str] = ()) -> Style:
     free = [Style(colour, dash, shape) for dash, shape in zip(dashes, SHAPES, strict=False) for colour in OWN]
     taken: dict[str, int] = {}
     for label in alike:
-        wanted = crc32(method_name(label).encode())
-        slots = [slot % len(free) for slot in range(wanted, wanted + len(free))]
+        slots = [(crc32(method_name(label).encode()) + step) % len(free) for step in range(len(free))]
         taken[label] = next((slot for slot in slots if slot not in taken.values()), slots[0])
     return free[taken[method]]
 

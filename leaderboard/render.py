@@ -2,6 +2,7 @@
 
 import math
 import re
+import textwrap
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from html import escape
@@ -21,7 +22,7 @@ TEX |= {"<": r"\textless{}", ">": r"\textgreater{}", "|": r"\textbar{}", "±": r
 TEX |= {"†": r"\dag{}", "‡": r"\ddag{}", "→": r"$\to$", "↑": r"$\uparrow$", "↓": r"$\downarrow$"}
 """The characters that have a meaning in LaTeX, as text."""
 
-PADDING = 3
+PADDING = 2
 """Spaces between two columns in a terminal."""
 
 SIZE = "size"
@@ -131,15 +132,16 @@ def terminal(table: Table, title: str, width: int) -> Group:
 
 
 def _grid(table: Table, indices: Sequence[int], width: int) -> Grid:
-    """Some columns of a table. Titles are broken into words if the part is too wide; entries only if it still is."""
-    grid, marks = Grid(box=box.SIMPLE_HEAD), table.marks_best
-    broken = _width(table, indices, str.splitlines) >= width
+    """Some columns of a table. Titles are broken between words if the part is too wide; entries only if it still is."""
+    grid = Grid(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
+    broken = _width(table, indices, whole=True) > width
     for index in indices:
         title = table.columns[index].title
+        title = textwrap.fill(title, _widest(table, index, title.split())) if broken else title
         justify: Literal["left", "right"] = "left" if table.columns[index].words else "right"
-        grid.add_column(Text(title.replace(" ", "\n") if broken else title), justify=justify, overflow="fold")
+        grid.add_column(Text(title), justify=justify, overflow="fold")
     for row in table.rows:
-        grid.add_row(*(_cell(row[index], marks) for index in indices))
+        grid.add_row(*(_cell(row[index], table.marks_best) for index in indices))
     return grid
 
 
@@ -149,18 +151,24 @@ def _parts(table: Table, width: int) -> list[list[int]]:
     parts: list[set[int]] = []
     for group in dict.fromkeys(column.group for column in table.columns if column.group):
         members = {index for index, column in enumerate(table.columns) if column.group == group}
-        if parts and _width(table, parts[-1] | members, str.split) < width:
+        if parts and _width(table, parts[-1] | members) <= width:
             parts[-1] |= members
         else:
             parts.append(repeated | members)
     return [sorted(part) for part in parts or [repeated]]
 
 
-def _width(table: Table, indices: Iterable[int], pieces: Callable[[str], list[str]]) -> int:
-    """The width of a part whose titles are in pieces, such as words."""
-    entries = {index: [str(_cell(row[index], table.marks_best)) for row in table.rows] for index in indices}
-    texts = [[*pieces(table.columns[index].title), *of, ""] for index, of in entries.items()]
-    return sum(max(map(len, column)) + PADDING for column in texts)
+def _width(table: Table, indices: Iterable[int], whole: bool = False) -> int:
+    """The width of a part with whole titles, or with titles broken between words."""
+    titles = {index: table.columns[index].title for index in indices}
+    widths = [_widest(table, index, [title] if whole else title.split()) for index, title in titles.items()]
+    return sum(widths) + PADDING * len(widths) + 1
+
+
+def _widest(table: Table, index: int, title: Sequence[str]) -> int:
+    """The width of a column's entries and of the parts of its title."""
+    entries = (len(_cell(row[index], table.marks_best)) for row in table.rows)
+    return max([1, *map(len, title), *entries])
 
 
 def markdown(table: Table) -> str:

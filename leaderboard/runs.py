@@ -12,6 +12,7 @@ from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
+from jaxtyping import Float, Int
 from yaml import YAMLError
 
 from rollcall.benchmark.config.digest import flatten, nested
@@ -109,7 +110,8 @@ class Run:
             rounds = max(1, int(self.tags.get("rollcall.finished", self.rounds)))
             rate = float(self.tags.get("rollcall.seconds", math.nan)) / rounds
             return pd.Series(self.history.index * rate, self.history.index).dropna()
-        return self.history[cost].dropna() if cost in self.history else pd.Series(dtype=float)
+        rounds, values = self.known(cost) if cost in self.history else ([], [])
+        return pd.Series(values, rounds, dtype=float)
 
     def has(self, metric: Metric) -> bool:
         return metric.column in self.history and (metric.over == "round" or len(self.spent(metric.over)) > 0)
@@ -118,27 +120,35 @@ class Run:
         """The last round, or the last cost that a threshold counts: until then it was not reached."""
         return float(self.rounds) if metric.over == "round" else float(self.spent(metric.over).max())
 
-    def window(self, metric: Metric, last_rounds: int) -> pd.Series:
-        """The evaluations in the last rounds, by round, of a metric that was measured.
+    def known(self, column: str) -> tuple[Int[np.ndarray, "t"], Float[np.ndarray, "t"]]:
+        """The rounds after which a metric was measured, and its values."""
+        if column not in self._known:  # tables, claims and figures ask for the same ones many times
+            values = self._values[:, self.history.columns.get_loc(column)]
+            measured = ~np.isnan(values)
+            self._known[column] = self.history.index.to_numpy()[measured], values[measured]
+        return self._known[column]
+
+    @cached_property
+    def _values(self) -> Float[np.ndarray, "evaluations metrics"]:
+        return self.history.to_numpy(float)
+
+    @cached_property
+    def _known(self) -> dict[str, tuple[Int[np.ndarray, "t"], Float[np.ndarray, "t"]]]:
+        return {}
+
+    def window(self, metric: Metric, last_rounds: int) -> Float[np.ndarray, "evaluations"]:
+        """The evaluations in the last rounds of a metric that was measured.
 
         They are empty unless they cover the window: the run has that many rounds, and was evaluated after all rounds of
         the window after which its settings say so. The evaluation before the first round does not count.
         """
-        key = (metric.column, last_rounds)
-        if key not in self._windows:  # tables, claims and figures ask for the same ones many times
-            values = self.history[metric.column].dropna()
-            if "rounds" not in self.spec:  # an analysis
-                values = values[values.index > values.index.max() - last_rounds]
-            else:
-                due = _due(self._when, self.rounds, metric.split, last_rounds) if self.rounds >= last_rounds else []
-                covered = due and values.index.isin(due).sum() == len(due)
-                values = values.reindex(due) if covered else values[:0]
-            self._windows[key] = values
-        return self._windows[key]
-
-    @cached_property
-    def _windows(self) -> dict[tuple[str, int], pd.Series]:
-        return {}
+        rounds, values = self.known(metric.column)
+        if "rounds" not in self.spec:  # an analysis
+            return values[rounds > rounds.max(initial=0) - last_rounds]
+        due = _due(self._when, self.rounds, metric.split, last_rounds)
+        at = np.searchsorted(rounds, due)
+        covered = self.rounds >= last_rounds and len(due) and at[-1] < len(rounds) and (rounds[at] == due).all()
+        return values[at] if covered else values[:0]
 
     def final(self, metric: Metric, last_rounds: int = 1, at: int | None = None, per: Metric | None = None) -> float:
         """The final value of a metric that was measured.
@@ -154,7 +164,8 @@ class Run:
         if metric.threshold is not None:
             return float(self.spent(metric.over).get(first_round(self.curve(metric), metric), math.inf))
         if at is None:
-            return float(self.window(metric, last_rounds).mean())
+            window = self.window(metric, last_rounds)
+            return float(window.mean()) if len(window) else math.nan
         history = self.history[metric.column].dropna()
         if per is None:
             return float(history.get(at, math.nan))
@@ -175,7 +186,7 @@ def _evaluation(settings: str) -> Evaluation:
 
 
 @cache
-def _due(evaluation: str, rounds: int, split: str, last_rounds: int) -> list[int]:
+def _due(evaluation: str, rounds: int, split: str, last_rounds: int) -> Int[np.ndarray, "due"]:
     """The last rounds after which a split is evaluated."""
     how = _evaluation(evaluation)
     known = {*(how.splits or ()), *((how.last and how.last.splits) or ())}
@@ -184,7 +195,7 @@ def _due(evaluation: str, rounds: int, split: str, last_rounds: int) -> list[int
         splits = how.splits_at(t, rounds)
         return how.due(t, rounds) and (splits is None or split in splits or split not in known)
 
-    return [t for t in range(rounds - last_rounds + 1, rounds + 1) if measured(t)]
+    return np.array([t for t in range(max(0, rounds - last_rounds) + 1, rounds + 1) if measured(t)], int)
 
 
 def first_round(curve: pd.Series, metric: Metric) -> float:

@@ -10,13 +10,13 @@ import pandas as pd
 
 from rollcall.benchmark.config.metric import Metric
 from rollcall.leaderboard.cells import Cell
-from rollcall.leaderboard.comparison import Overall
 from rollcall.leaderboard.figures import theme
 from rollcall.leaderboard.names import label_name, method_name
 from rollcall.leaderboard.paper.claims import FOLDERS, PAPERS, of_papers, round_reached
 from rollcall.leaderboard.paper.experiment import PaperExperiment, Printed, printed, printed_for
 from rollcall.leaderboard.paper.quantities import Quantity, estimate
-from rollcall.leaderboard.paper.reproduction import Gap, Judged, Order
+from rollcall.leaderboard.paper.reproduction import Entry, Gap, Judged
+from rollcall.leaderboard.tables import Overall
 
 if TYPE_CHECKING:  # imports torch, which other figures need not wait for
     from rollcall.leaderboard.standing import Standing
@@ -85,7 +85,7 @@ def printed_chart(all_judged: Sequence[Judged]) -> alt.ConcatChart | None:
     return theme.grid([view], f"{text}1 is agreement. {told}", caption=told)
 
 
-def orders_chart(orders: Sequence[tuple[Order, list[Gap]]]) -> alt.ConcatChart:
+def orders_chart(orders: Sequence[tuple[Entry, list[Gap]]]) -> alt.ConcatChart:
     """A plot for each order: a row for each setting, with its gap and interval, and the printed gap as a diamond."""
     views = []
     for order, gaps in orders:

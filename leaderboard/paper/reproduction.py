@@ -8,18 +8,17 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from pathlib import Path
-from typing import Any, Literal
+from types import SimpleNamespace
+from typing import Any
 
 import pandas as pd
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
-from pydantic import Field
 
-from rollcall.benchmark.config.base import Settings, load_yaml, validated
+from rollcall.benchmark.config.base import load_yaml, validated
 from rollcall.benchmark.config.experiment import places
 from rollcall.benchmark.config.metric import Metric
 from rollcall.benchmark.config.text import counted
 from rollcall.leaderboard.cells import Cell, cells
-from rollcall.leaderboard.comparison import Comparison, comparison_tables, how, pairs, versions
 from rollcall.leaderboard.paper.claims import (
     ORDER,
     PAPERS,
@@ -43,39 +42,10 @@ from rollcall.leaderboard.paper.quantities import Estimate, estimate, geometric
 from rollcall.leaderboard.paper.sentences import MARK, RATIO, change, claims_list, interval, tally_of, unit_of, words
 from rollcall.leaderboard.render import Table
 from rollcall.leaderboard.runs import Run, unarchive
-from rollcall.leaderboard.tables import paper_table
+from rollcall.leaderboard.tables import Comparison, comparison_tables, how, pairs, paper_table, versions
 
-Part = Literal["as read", "weights", "rates", "measure", "cost", "data"]
-"""What a row changes: the clients' weights, the learning rates, the number that is read, what is equal, or the data."""
-
-
-class Row(Settings):
-    """One setting of an order: the keys of its `gap` that it changes from the first row, and the variant that ran."""
-
-    part: Part
-    setting: str
-    variant: str = ""
-    changes: dict[str, Any] = Field({})
-
-
-class Order(Settings):
-    """An order of two methods that a paper states.
-
-    Attributes:
-        title: the methods, the task and where it is stated.
-        says: what the rows show; {0} stands for the gap of the first row.
-        experiment: that has the runs.
-        gap: as in a claim: `of`, `minus` or `over`, `metric` and so on.
-        printed: the gap that is printed, where it is no difference of two numbers of a printed table.
-        rows: the first one as we read the paper.
-    """
-
-    title: str
-    says: str
-    experiment: str
-    gap: dict[str, Any]
-    printed: float | None = None
-    rows: tuple[Row, ...]
+Entry = SimpleNamespace
+"""An entry of `core_messages.yaml`, `statements.yaml` or `findings.yaml`, whose keys are explained there."""
 
 
 @dataclass(frozen=True)
@@ -85,7 +55,7 @@ class Gap:
     `searched`: whether rates were searched, whose uncertainty is not in the interval.
     """
 
-    row: Row
+    row: Entry
     gap: Estimate
     step: Estimate | None
     printed: float | None
@@ -113,11 +83,11 @@ class Gap:
         return interval(quantity, RATIO) if quantity.logarithmic else change(quantity, self.metric)
 
 
-def taken_apart(order: Order, results: Callable[[str], Results]) -> list[Gap]:
+def taken_apart(order: Entry, results: Callable[[str], Results]) -> list[Gap]:
     """The gap in each row; `results` gives the experiment, or a variant of it by name, with its cells."""
     made: list[Gap] = []
     first = pd.Series(dtype=float)
-    for row in order.rows:
+    for row in (Entry(**{"variant": "", "changes": {}} | row) for row in order.rows):
         experiment, cells = results(row.variant)
         claim = validated(Claim, {"says": row.setting, "tag": "ours", "least": 0.0, **order.gap, **row.changes})
         metric = claim.metric or experiment.report.metrics[0]
@@ -141,6 +111,7 @@ HERE = Path(__file__).parents[1]
 NAME, FINDINGS = "REPRODUCTION.md", "FINDINGS.md"
 PICTURE, ORDERS = "pictures/printed.svg", "pictures/orders.svg"
 MESSAGES, STATEMENTS = HERE / "core_messages.yaml", HERE / "statements.yaml"
+MESSAGE: dict[str, Any] = {"number": "", "place": {}, "reading": "", "what": ""}
 
 SITE = ""
 """The address of the published site, with a slash at its end. While it is empty, Markdown names pages instead."""
@@ -154,71 +125,25 @@ PAGES = Environment(
 )
 
 
-class Message(Settings):
-    """A core message of a paper. Its claims decide it.
-
-    `number` is the statement whose numbers stand beside the message, `place` the labels of one of its places by axis,
-    `reading` one of its readings (by default the first), and `what` says what the numbers are.
-    """
-
-    paper: Literal["PBC", "SUN", "FOC", "CAF", "HAR"]
-    message: str
-    statements: tuple[str, ...]
-    why: str
-    number: str = ""
-    place: dict[str, str] = Field({})
-    reading: str = ""
-    what: str = ""
+def statements() -> list[Entry]:
+    """The testable sentences of the papers."""
+    return [Entry(**{"done": "", "verdict": None} | one) for one in load_yaml(STATEMENTS)]
 
 
-class Statement(Settings):
-    """A testable sentence of a paper. Its claims decide it; if it has none, `done` is the reason in one line.
-
-    `verdict` is that of a sentence without claims which no run can decide, as its setting is not printed.
-    """
-
-    id: str
-    section: str
-    statement: str
-    done: str = ""
-    verdict: Literal["not testable"] | None = None
-
-
-class Sentence(Settings):
-    """A sentence of `findings.yaml`, and the verdicts that it rests on: by experiment, by the number of the claim.
-
-    The main sentence of an experiment says what papers already say about it, and what is new (`known`), and what its
-    rates were searched with. An advice says for which clients it is, and on which task, or by which theory, it was
-    shown (`basis`).
-    """
-
-    says: str
-    rests: dict[str, dict[int, Verdict]] = Field({})
-    known: str = ""
-    search: str = ""
-    clients: str = ""
-    basis: str = ""
-
-
-class Findings(Settings):
-    """The content of `findings.yaml`: findings, published orders, checks by another route, the guide and its limits."""
-
-    findings: dict[str, Sentence]
-    orders: tuple[Order, ...]
-    checks: tuple[Sentence, ...]
-    guide: tuple[Sentence, ...]
-    limits: tuple[Sentence, ...]
-
-    @classmethod
-    def read(cls) -> "Findings":
-        return validated(cls, load_yaml(HERE / "findings.yaml"))
+def written() -> Entry:
+    """The sentences of FINDINGS.md: findings by name, published orders, checks by another route, guide and limits."""
+    told: dict[str, Any] = load_yaml(HERE / "findings.yaml")
+    own: dict[str, Any] = {"rests": {}, "search": ""}
+    lists = {key: [Entry(**own | one) for one in told[key]] for key in ("checks", "guide", "limits")}
+    orders = [Entry(**{"printed": None} | one) for one in told["orders"]]
+    return Entry(findings={name: Entry(**own | one) for name, one in told["findings"].items()}, orders=orders, **lists)
 
 
 @dataclass(frozen=True)
 class ToldMessage:
     """A core message with its verdict and its numbers as text, empty if there are none; `size`: seeds and rounds."""
 
-    message: Message
+    message: Entry
     verdict: Verdict
     printed: str = ""
     measured: str = ""
@@ -315,11 +240,7 @@ def kept(name: str) -> Judged:
     return Judged(experiment, unarchive(experiment.home))
 
 
-def statements() -> list[Statement]:
-    return [validated(Statement, content) for content in load_yaml(STATEMENTS)]
-
-
-def stated(told: Sequence[Told]) -> list[tuple[Statement, list[Told], Verdict | None]]:
+def stated(told: Sequence[Told]) -> list[tuple[Entry, list[Told], Verdict | None]]:
     """Each statement with its claims and its verdict; None if it has neither claims of the paper nor a verdict."""
     found = []
     for one in statements():
@@ -350,9 +271,9 @@ def reproduction(all_judged: Sequence[Judged]) -> str:
 
 
 def findings(all_judged: Sequence[Judged]) -> str:
-    content, own = Findings.read(), {one.experiment.name: one for one in all_judged}
+    content, own = written(), {one.experiment.name: one for one in all_judged}
 
-    def rests(sentence: Sentence) -> str:
+    def rests(sentence: Entry) -> str:
         """The claims that a sentence rests on, as links where the site has an address."""
         pairs = [(name, number) for name, numbers in sentence.rests.items() for number in numbers]
         page = f"{SITE}experiments/findings/{{0}}.html#claim-{{1}}"
@@ -370,19 +291,19 @@ def findings(all_judged: Sequence[Judged]) -> str:
     )  # fmt: skip
 
 
-def orders() -> list[tuple[Order, str, list[Gap]]]:
+def orders() -> list[tuple[Entry, str, list[Gap]]]:
     """The published orders of `findings.yaml`: each with what it shows, and its gaps by kept results."""
-    listed = [(order, taken_apart(order, kept(order.experiment).results)) for order in Findings.read().orders]
+    listed = [(order, taken_apart(order, kept(order.experiment).results)) for order in written().orders]
     return [(order, order.says.format(*(gap.text for gap in gaps)), gaps) for order, gaps in listed]
 
 
 def messages(told: Sequence[Told]) -> list[ToldMessage]:
     """The core messages of the papers, each with the first verdict in `ORDER` of its claims, and with its numbers."""
     own = [one.result for one in of_papers(told)]
-    return [_told(validated(Message, content), own) for content in load_yaml(MESSAGES)]
+    return [_told(Entry(**MESSAGE | content), own) for content in load_yaml(MESSAGES)]
 
 
-def _told(message: Message, results: Sequence[ClaimResult]) -> ToldMessage:
+def _told(message: Entry, results: Sequence[ClaimResult]) -> ToldMessage:
     """A core message with the numbers of the first place of its `number` that has the labels and the reading."""
     verdict = weakest(result.verdict for result in results if result.claim.statement in message.statements)
     for result in (one for one in results if one.claim.statement == message.number):

@@ -1,19 +1,13 @@
 """Results of claims and intervals as text and as JSON."""
 
 import math
-import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
-from rich import box
-from rich.table import Column, Table
-from rich.text import Text
-
 from rollcall.benchmark.config.metric import Metric
 from rollcall.benchmark.config.text import counted
 from rollcall.leaderboard.paper.claims import (
-    OPEN,
     UNDECIDED,
     VERDICTS,
     ClaimResult,
@@ -62,19 +56,6 @@ def claims_list(results: Sequence[ClaimResult], why: bool = False) -> list[str]:
             details += [*shown, *supposed] if of == number else [f"cause: see claim {of}"]
         lines += [f"   - {detail}" for detail in details]
     return lines
-
-
-def claims_table(results: Sequence[ClaimResult]) -> Table:
-    """A row for each claim in a terminal: number, verdict, statement, measured and printed number."""
-    table = Table("", "verdict", Column("claim", ratio=1), "measured", "printed", box=box.SIMPLE_HEAD, expand=True)
-    for number, result in enumerate(results, 1):
-        measured, printed = numbers(result)
-        measured = re.sub(r" [\[(].*?[\])]", "", measured)  # without its interval
-        if len(result.readings) <= 1 and len(result.places) != 1:
-            measured = tally_of(place.verdict for place in result.places if place.verdict not in OPEN)
-        cells = f"{number}", result.word, result.claim.says, measured, printed.partition(" (")[0]
-        table.add_row(*map(Text, cells))
-    return table
 
 
 def claims_json(told: Sequence[Told]) -> list[dict[str, Any]]:

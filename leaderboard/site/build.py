@@ -1,11 +1,14 @@
 """Write the site: collect what is shown of every experiment, then render the pages."""
 
+import ast
+import inspect
 import json
 import re
+import sys
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, is_dataclass, replace
 from hashlib import sha256
 from importlib.metadata import version
 from itertools import product
@@ -13,13 +16,16 @@ from pathlib import Path
 from typing import Any
 
 import altair as alt
+import pandas as pd
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
+from rollcall.benchmark.config.choice import KINDS
+from rollcall.benchmark.config.described import parse
 from rollcall.benchmark.config.errors import SettingError
 from rollcall.benchmark.config.experiment import file_of
 from rollcall.benchmark.config.metric import OVER
-from rollcall.benchmark.config.text import command, counted, strict_json
+from rollcall.benchmark.config.text import command, counted, first_sentence, strict_json
 from rollcall.benchmark.search.board import Board
 from rollcall.leaderboard import standing
 from rollcall.leaderboard.boards import is_board
@@ -34,10 +40,110 @@ from rollcall.leaderboard.paper.sentences import claims_list, interval, numbers,
 from rollcall.leaderboard.ranking import METHOD, axes, rank
 from rollcall.leaderboard.render import Column, Entry, Number, Table
 from rollcall.leaderboard.runs import Run
-from rollcall.leaderboard.site import parts
 from rollcall.leaderboard.tables import paper_table, ranking_table
 
 TEMPLATES = Path(__file__).parent / "templates"
+
+
+KNOWLEDGE = {
+    "probability": "p, the probability that each client is active in the round",
+    "stationary": "π, the long-run share of rounds in which each client is active",
+    "correlation": "λ, the lag-1 autocorrelation of each client",
+    "share": "c, the expected weight of each client in the mean over the active ones",
+    "least_loss": "the least training loss of each client",
+}
+"""The oracle knowledge that a method's `requires` may name, in words."""
+
+LIMITS = {
+    "optimum": "converges to the optimum, whatever the probabilities",
+    "optimum on average": "is at the optimum on average over rounds",
+    "shares": "converges to the optimum of an objective in which clients weigh as often as they answer",
+    "probabilities": "converges to the optimum of an objective in which clients weigh by their probability",
+    "elsewhere": "has no declared limit",
+}
+"""`Properties.limit` in words; `rollcall check` tests it."""
+
+
+@dataclass(frozen=True)
+class Part:
+    """A method or a participation model: its docstring and its source.
+
+    `states` are the docstrings of the dataclasses beside it, which say what it keeps between rounds, `knows` is the
+    oracle knowledge that it may need, in words, and `limit` where it converges, as it declares.
+    """
+
+    name: str
+    text: str
+    code: str
+    states: dict[str, str] = field(default_factory=dict)
+    knows: list[str] = field(default_factory=list)
+    limit: str = "elsewhere"
+
+    @property
+    def summary(self) -> str:
+        return first_sentence(self.text)
+
+    @property
+    def sections(self) -> dict[str, str]:
+        return parse(self.text).sections
+
+    @property
+    def body(self) -> Markup:
+        """The text without the first paragraph and the sections, as HTML."""
+        said = parse(self.text)
+        return _html(said.body.split("\n\n")[1:], said.meanings)
+
+
+def parts(kind: str) -> dict[str, Part]:
+    """The suite's methods (`algorithm`) or participation models (`participation`) by name."""
+    return {name: _part(name, kind, thing) for name, thing in KINDS[kind].known.items()}
+
+
+def own_part(name: str) -> Part:
+    """A method of the user's own, `file.py:Mine`; without text and code if its file is not here. It is not run."""
+    file, _, wanted = name.rpartition(":")
+    text = Path(file).read_text(encoding="utf-8") if file.endswith(".py") and Path(file).is_file() else ""
+    for node in ast.parse(text).body:
+        if isinstance(node, ast.ClassDef) and node.name == wanted:
+            return Part(name, ast.get_docstring(node) or "", ast.get_source_segment(text, node) or "")
+    return Part(name, "", "")
+
+
+def prose(text: str) -> Markup:
+    """The text of a docstring as HTML: paragraphs, indented blocks as they are, and a list of its parameters."""
+    said = parse(text)
+    return _html(re.split(r"\n{2,}", said.body), said.meanings)
+
+
+def _html(paragraphs: Iterable[str], meanings: Mapping[str, str]) -> Markup:
+    blocks = [
+        f"<pre>{escape(block)}</pre>" if block.startswith("    ") else f"<p>{inline(block.removesuffix('::'))}</p>"
+        for block in filter(None, paragraphs)
+    ]
+    listed = [f"<li><code>{escape(name)}</code>: {inline(meaning)}</li>" for name, meaning in meanings.items()]
+    return Markup("\n".join([*blocks, *([f"<ul>{''.join(listed)}</ul>"] if listed else [])]))
+
+
+def inline(text: str) -> Markup:
+    """One paragraph with `code`, **bold words** and *Titles of papers*."""
+    text = str(escape(text))
+    for pattern, tag in ((r"`+([^`]+)`+", "code"), (r"\*\*([^*]+)\*\*", "b"), (r"\*([A-Z][^*]+)\*", "cite")):
+        text = re.sub(pattern, rf"<{tag}>\1</{tag}>", text)
+    return Markup(text)
+
+
+def _part(name: str, kind: str, thing: Callable[..., Any]) -> Part:
+    module, code = sys.modules[thing.__module__], inspect.getsource(thing).rstrip()
+    if kind != "algorithm":
+        return Part(name, inspect.cleandoc(thing.__doc__ or ""), code)
+    beside = [one for one in vars(module).values() if isinstance(one, type) and one.__module__ == module.__name__]
+    states = {
+        one.__name__: inspect.getdoc(one) or "" for one in beside if is_dataclass(one) and one.__bases__ == (object,)
+    }
+    requires: Any = inspect.getattr_static(thing, "requires")  # names, or a property that returns names
+    named = inspect.getsource(requires.fget) if getattr(requires, "fget", None) else str(requires)
+    knows = [words for key, words in KNOWLEDGE.items() if re.search(rf"['\"]{key}['\"]", named)]
+    return Part(name, inspect.cleandoc(module.__doc__ or ""), code, states, knows, thing().properties.limit)
 
 
 @dataclass(frozen=True)
@@ -180,10 +286,8 @@ def _as_printed(
             shared = known.value is None  # our copy has one number for several methods
             paper = f"({known.shared})*" if shared else metric.text(known.value or 0.0)
             paper += "" if shared or known.sd is None else f" ± {metric.text(known.sd)}"
-            size = counted(len(cell.runs), "seed") if value else ""
-            size += (
-                f", {cell.rounds_run / cell.rounds:.0%} of rounds" if value and cell.rounds_run < cell.rounds else ""
-            )
+            short = f", {cell.rounds_run / cell.rounds:.0%} of rounds" if cell.rounds_run < cell.rounds else ""
+            size = f"{counted(len(cell.runs), 'seed')}{short}" if value else ""
             entry = {"measured": str(value or ""), "printed": paper, "size": size}
             rows.setdefault(_setting(others), {})[cell.labels.get(METHOD, "")] = entry
         if rows:
@@ -212,10 +316,10 @@ def build(folder: Path, shown: Sequence[Shown], again: str) -> str:
         _put(folder / path, text)
         count += 1
 
-    methods, models = parts.parts("algorithm"), parts.parts("participation")
+    methods, models = parts("algorithm"), parts("participation")
     claims = [claim for one in shown for claim in _claims(one)]
     records = [record for one in shown for record in _records(one)]
-    methods |= {one["id"]: parts.own_part(one["id"]) for one in records if one["id"] not in methods}
+    methods |= {one["id"]: own_part(one["id"]) for one in records if one["id"] not in methods}
     told = [result for one in shown for result in one.told]
     found, whole = Counter(one.result.verdict for one in of_papers(told)), len(shown) > 1
     counts = {verdict: found[verdict] for verdict in VERDICTS if found[verdict]}
@@ -223,11 +327,23 @@ def build(folder: Path, shown: Sequence[Shown], again: str) -> str:
     ids = {method_name(name): name for name in methods}
     write("index.html", "home", messages=messages, counts=counts, shown=shown, methods=methods, models=models, ids=ids)
     write("claims.html", "claims", claims=claims, verdicts=VERDICTS, rows=claim_counts(told) if whole else [])
-    unused = {"title", "first", "id", "model", "planned"}
-    compared = [{key: value for key, value in one.items() if key not in unused} for one in records]
-    write("compare.html", "compare", records=compared)
+    used = (
+        "experiment",
+        "setting",
+        "metric",
+        "best",
+        "method",
+        "mean",
+        "half",
+        "text",
+        "seeds",
+        "rounds",
+        "rates",
+        "same",
+    )
+    write("compare.html", "compare", records=[{key: one[key] for key in used} for one in records])
     by_name = {one.experiment.name: one for one in shown}
-    findings = reproduction.Findings.read()
+    findings = reproduction.written()
     orders = reproduction.orders() if whole else []
     picture = orders_chart([(order, gaps) for order, _, gaps in orders]) if whole else None
     write("findings.html", "findings", told=findings, by=by_name, orders=orders, picture=picture)
@@ -239,7 +355,7 @@ def build(folder: Path, shown: Sequence[Shown], again: str) -> str:
     for name, part in methods.items():
         own = [record for record in records if record["id"] == name and record["first"]]
         by = {pattern: [one for one in own if one["model"] == pattern] for pattern in sorted({r["model"] for r in own})}
-        limit, paper = parts.LIMITS[part.limit], paper_of(METHOD, name)
+        limit, paper = LIMITS[part.limit], paper_of(METHOD, name)
         on_boards = [(one, row) for one in shown if one.is_board and (row := _row_of(one, name))]
         write(_place("methods", name), "method", part=part, by=by, limit=limit, paper=paper, boards=on_boards)
     for name, part in models.items():
@@ -288,34 +404,25 @@ def _embedded(value: Any) -> Markup:
 
 def _packed(chart: alt.ConcatChart) -> Markup:
     """A figure for the page's script: its specification, and its data by columns, which are smaller than rows."""
+    frame = chart.data
+    if isinstance(frame, pd.DataFrame):  # Altair would make a dictionary of each row
+        chart.data = alt.NamedData("rows")
     spec = chart.to_dict(validate=False)
+    chart.data = frame
+    frames = {name: pd.DataFrame(rows) for name, rows in spec.pop("datasets", {}).items()}
     tables = {}
-    for name, rows in spec.pop("datasets").items():
+    for name, table in (({"rows": frame} if isinstance(frame, pd.DataFrame) else {}) | frames).items():
         columns, words = {}, {}
-        for key in dict.fromkeys(key for row in rows for key in row):
-            column = [row.get(key) for row in rows]
+        for key, values in table.items():
+            column = values.tolist()
             if any(isinstance(one, str) for one in column):
-                words[key] = list(dict.fromkeys(column))
-                at = {one: index for index, one in enumerate(words[key])}
-                column = [at[one] for one in column]
+                codes, distinct = pd.factorize(values)
+                column, words[key] = codes.tolist(), distinct.tolist()
             digits = 3 if key in OVER else 4
             column = [float(f"{one:.{digits}g}") if isinstance(one, float) else one for one in column]
             columns[key] = column[:1] if len({*column}) == 1 else column
-        tables[name] = {"columns": columns, "words": words, "rows": len(rows)}
+        tables[name] = {"columns": columns, "words": words, "rows": len(table)}
     return _embedded({"spec": spec, "data": tables})
-
-
-PAGES = Environment(
-    loader=FileSystemLoader(TEMPLATES),
-    autoescape=True,
-    undefined=StrictUndefined,
-    trim_blocks=True,
-    lstrip_blocks=True,
-)
-PAGES.globals |= {"method_name": method_name, "model_name": model_name, "label_name": label_name, "place": _place}
-PAGES.globals |= {"is_number": lambda entry: isinstance(entry, Number), "version": version("rollcall-fl")}
-PAGES.globals |= {"counted": counted, "papers": PAPERS}
-PAGES.filters |= {"prose": parts.prose, "words": parts.words, "embedded": _embedded, "packed": _packed}
 
 
 def _claims(one: Shown) -> list[dict[str, Any]]:
@@ -323,27 +430,15 @@ def _claims(one: Shown) -> list[dict[str, Any]]:
     made = []
     for told in one.told:
         result, claim = told.result, told.result.claim
-        named = [*claim.of.get(METHOD, ()), *(claim.minus or {}).get(METHOD, ()), *(claim.over or {}).get(METHOD, ())]
+        named = [label for labels in (claim.of, claim.minus, claim.over) for label in (labels or {}).get(METHOD, ())]
         measured, as_printed = numbers(result)
-        _, *evidence = claims_list([result], why=True)
-        made.append(
-            {
-                "id": f"{f'{told.variant}-' if told.variant else ''}{told.number}",
-                "experiment": one.experiment,
-                "variant": told.variant,
-                "claim": claim,
-                "verdict": result.verdict,
-                "word": result.word,
-                "paper": told.paper or one.experiment.source,
-                "kind": told.kind,
-                "methods": list(dict.fromkeys(method_name(label) for label in named)),
-                "cause": claim.cause.kind if claim.cause else "",
-                "printed": as_printed,
-                "measured": measured or tally_of(place.verdict for place in result.places),
-                "places": len(result.places),
-                "evidence": [line.strip().removeprefix("- ") for line in evidence],
-            }
-        )
+        of = {"told": told, "claim": claim, "verdict": result.verdict, "kind": told.kind, "printed": as_printed}
+        of |= {"id": f"{told.variant}-{told.number}" if told.variant else f"{told.number}"}
+        of |= {"paper": told.paper or one.experiment.source, "cause": claim.cause.kind if claim.cause else ""}
+        of |= {"methods": list(dict.fromkeys(map(method_name, named)))}
+        of |= {"measured": measured or tally_of(place.verdict for place in result.places)}
+        evidence = [line.strip().removeprefix("- ") for line in claims_list([result], why=True)[1:]]
+        made.append(of | {"evidence": evidence})
     return made
 
 
@@ -388,15 +483,28 @@ def _setting(labels: Mapping[str, str]) -> str:
     return ", ".join(label_text(axis, label) for axis, label in labels.items() if label)
 
 
-def _experiment(one: Shown, claims: Sequence[dict[str, Any]], methods: Mapping[str, parts.Part]) -> dict[str, Any]:
+def _experiment(one: Shown, claims: Sequence[dict[str, Any]], methods: Mapping[str, Part]) -> dict[str, Any]:
     experiment, file = one.experiment, file_of(one.name)
     first = command("enter", "METHOD", "--board", one.name) if one.is_board else command("run", one.name)
     return {
         "one": one,
         "ids": {method_name(name): name for name in methods},
-        "claims": [claim for claim in claims if claim["experiment"] is experiment],
+        "claims": [claim for claim in claims if claim["told"].experiment is experiment],
         "commands": f"{first}\n{command('leaderboard', one.name)}",
         "yaml": file.read_text(encoding="utf-8") if file.is_file() else "",
         "choices": experiment.choices,
         "overrides": reproduction.overrides(experiment),
     }
+
+
+PAGES = Environment(
+    loader=FileSystemLoader(TEMPLATES),
+    autoescape=True,
+    undefined=StrictUndefined,
+    trim_blocks=True,
+    lstrip_blocks=True,
+)
+PAGES.globals |= {"method_name": method_name, "model_name": model_name, "label_name": label_name, "place": _place}
+PAGES.globals |= {"is_number": lambda entry: isinstance(entry, Number), "version": version("rollcall-fl")}
+PAGES.globals |= {"counted": counted, "papers": PAPERS}
+PAGES.filters |= {"prose": prose, "words": inline, "embedded": _embedded, "packed": _packed}

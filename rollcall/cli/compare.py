@@ -40,9 +40,9 @@ def compare(
     cells are compared if their other settings are equal, after equal rounds.
     """
     from rollcall.leaderboard import render
-    from rollcall.leaderboard.comparison import Comparison, comparison_tables, how, pairs
     from rollcall.leaderboard.ranking import metric_of
     from rollcall.leaderboard.runs import finished
+    from rollcall.leaderboard.tables import Comparison, comparison_tables, how, pairs
 
     a, b = a.rpartition(":")[2], b.rpartition(":")[2]
     found: dict[str, list[Comparison]] = {}
@@ -84,8 +84,8 @@ def compare(
 def _cells(experiment: PaperExperiment, a: str, b: str, runs: "list[Run]", metric: "Metric") -> "dict[str, list[Cell]]":
     """The cells to pair, by the name of the experiment; of two variants those of both, with a label on this axis."""
     from rollcall.leaderboard.cells import cells
-    from rollcall.leaderboard.comparison import by_condition, versions
     from rollcall.leaderboard.ranking import axes, rank
+    from rollcall.leaderboard.tables import by_condition, versions
 
     variants = {PAPER: experiment} | {name: experiment.as_(name) for name in experiment.variants}
     if not experiment.source and not {a, b} & {*variants}:

@@ -55,7 +55,7 @@ def leaderboard(
     if as_json and form is not None:
         raise SettingError("--format is not allowed with --json; leave one of them out")
     from rollcall.leaderboard import boards, render
-    from rollcall.leaderboard.paper.sentences import claims_list, claims_table
+    from rollcall.leaderboard.paper.sentences import claims_list
     from rollcall.leaderboard.runs import finished
 
     chosen = PaperExperiment.read(experiment)
@@ -93,11 +93,9 @@ def leaderboard(
         print(texts["tex" if form == "latex" else form], end="")
     else:
         out.print(render.terminal(board.table, board.title, out.width))
-        if why:
-            told = "\n".join(claims_list(board.claims, why))
-            out.print(told.replace("**", "").replace("`", ""), highlight=False)
-        elif board.claims:
-            out.print(claims_table(board.claims))
+        told = "\n".join(claims_list(board.claims, why))
+        out.print(told.replace("**", "").replace("`", ""), highlight=False)
+        if board.claims and not why:
             say("--why prints the evidence and the causes.")
     folder = to or store / chosen.name
     try:

@@ -9,14 +9,14 @@ from scipy import stats
 from rollcall.benchmark.config.errors import SettingError
 from rollcall.benchmark.config.metric import Metric
 from rollcall.leaderboard.cells import cells
-from rollcall.leaderboard.comparison import (
+from rollcall.leaderboard.ranking import axes, rank
+from rollcall.leaderboard.tables import (
     Comparison,
     against,
     overall,
     overall_table,
     pairs,
 )
-from rollcall.leaderboard.ranking import axes, rank
 from tests.support.results import ends, experiment, runs
 
 ACCURACY = Metric("test/accuracy")

@@ -51,7 +51,7 @@ def test_a_window_that_is_not_covered_has_no_mean():
     settings = {"evaluation": {"every": 150, "last": last, "splits": ["test"]}, "rounds": 300}
     due = [*range(210, 301, 10)]
     run = Run({}, settings, pd.DataFrame({"test/a": [float(t) for t in due], "train/a": 1.0}, due))
-    assert run.window(Metric("test/a"), 100).index.tolist() == due
+    assert run.window(Metric("test/a"), 100).tolist() == due
     assert run.final(Metric("test/a"), 100) == 255.0
     assert run.final(Metric("train/a"), 100) == 1.0
     for lost in (210, 250, 290, 300):
@@ -87,10 +87,10 @@ def test_a_run_that_was_continued_counts_as_one_run_of_all_rounds(last, store, t
     due = whole["train/loss"][whole.index > 10]
     (run,) = own(store, "tiny", ["train/loss"])
     assert list(run.history) == ["train/loss"]
-    assert run.window(metric, 10).to_dict() == due.to_dict()
+    assert run.window(metric, 10).tolist() == due.tolist()
     assert run.final(metric, 10) == due.mean()
     if last is not None:  # the last evaluations of the shorter run serve a table of fewer rounds
-        assert run.until(12).window(metric, 4).index.tolist() == [10, 12]
+        assert len(run.until(12).window(metric, 4)) == 2  # after rounds 10 and 12
 
 
 def test_no_mean_mixes_versions_of_the_users_code(store, tmp_path, capsys):

@@ -10,7 +10,7 @@ from scipy import stats
 from rollcall import leaderboard
 from rollcall.benchmark.config.experiment import names
 from rollcall.leaderboard.paper.experiment import PaperExperiment
-from rollcall.leaderboard.paper.reproduction import FINDINGS, Findings, Judged, findings, orders
+from rollcall.leaderboard.paper.reproduction import FINDINGS, Judged, findings, orders, written
 from rollcall.leaderboard.runs import unarchive
 
 FOLDER = Path(leaderboard.__file__).parent
@@ -18,7 +18,7 @@ FOLDER = Path(leaderboard.__file__).parent
 
 @pytest.fixture(scope="module")
 def all_judged():
-    experiments = [PaperExperiment.read(f"findings/{name}") for name in Findings.read().findings]
+    experiments = [PaperExperiment.read(f"findings/{name}") for name in written().findings]
     return [Judged(experiment, unarchive(experiment.home)) for experiment in experiments]
 
 
@@ -30,7 +30,7 @@ def test_the_committed_page_is_that_of_the_committed_results(all_judged):
 
 
 def test_every_sentence_rests_on_the_verdicts_of_the_kept_results(all_judged):
-    told = Findings.read()
+    told = written()
     verdicts = {one.experiment.name.partition("/")[2]: [claim.verdict for claim in one.claims] for one in all_judged}
     for one in (*told.findings.values(), *told.checks, *told.guide, *told.limits):
         found = {name: {number: verdicts[name][number - 1] for number in ns} for name, ns in one.rests.items()}

@@ -3,7 +3,7 @@
 import pytest
 
 from rollcall.algorithms import ALGORITHMS
-from rollcall.leaderboard.site.parts import KNOWLEDGE, parts, prose
+from rollcall.leaderboard.site.build import KNOWLEDGE, parts, prose
 
 
 def test_every_method_says_its_cost_use_and_paper():
