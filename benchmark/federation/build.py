@@ -1,5 +1,6 @@
 """From a trial's settings to its `Federation`: load the data, make the parts, check that they fit together."""
 
+import hashlib
 from collections.abc import Callable
 from functools import partial
 from typing import Any, Literal, NamedTuple
@@ -56,6 +57,7 @@ def build(trial: Trial, workers: int = 1) -> Federation:
         raise SettingError("numerics.device: 'cuda' needs a GPU, but torch finds no GPU; use auto or cpu")
     with at("task"):
         task, data = trial.task.build(trial.seed)
+        content = content_of(trial, data)
     with at("participation"):
         population = Population(data.clients, trial.seed, data.classes, data.histogram, data.names)
         participation = trial.participation.build(population)
@@ -113,7 +115,23 @@ def build(trial: Trial, workers: int = 1) -> Federation:
         engine_name=trial.numerics.engine,
         classes=client_classes,
         workers=workers,
+        content=content,
     )
+
+
+def content_of(trial: Trial, data: ClientData) -> str:
+    """A digest of data that the user's own code makes or splits, maybe from files that no setting names; else empty."""
+    parts = (trial.task, *trial.task.options.values())
+    if not any(isinstance(one, Choice) and one.kind in ("task", "partition") and one.source for one in parts):
+        return ""
+    columns = [column for split in data.splits for column in data.splits[split]]
+    arrays = [np.concatenate(data.parts), data.parts.sizes, data.classes, data.histogram, *data.owners.values()]
+    content = hashlib.sha256(repr([*data.splits, *data.owners, data.names]).encode())
+    for array in (*columns, *(array for array in arrays if array is not None)):
+        tensor = torch.as_tensor(array).detach().cpu().contiguous()
+        content.update(f"{tensor.dtype} {tuple(tensor.shape)}".encode())
+        content.update(tensor.flatten().view(torch.uint8).numpy().data)  # without a copy: data may be large
+    return content.hexdigest()[:16]
 
 
 def objective(trial: Trial, data: ClientData) -> Float[np.ndarray, "m"]:

@@ -45,6 +45,7 @@ class Federation(LightningModule):
         engine_name: in `rollcall.benchmark.engines.ENGINES`.
         classes: of clients, to measure their cumulative weights; None for no measurement.
         workers: threads that compute side by side; see `rollcall.benchmark.engines.kernels_of_one_thread`.
+        content: digest of the data, where the user's own code makes them.
 
     Attributes:
         t: rounds done, which is also the number of the next round.
@@ -71,6 +72,7 @@ class Federation(LightningModule):
         engine_name: str = "auto",
         classes: Classes | None = None,
         workers: int = 1,
+        content: str = "",
     ) -> None:
         super().__init__()
         self.automatic_optimization = False
@@ -78,7 +80,7 @@ class Federation(LightningModule):
         self.minibatches, self.local, self.lr, self.alpha = minibatches, local, lr, alpha
         self.optimizer, self.splits_at, self.seed = optimizer, splits_at, seed
         self.groups, self.metrics = groups, metrics or Metrics()
-        self.engine_name, self.workers = engine_name, workers
+        self.engine_name, self.workers, self.content = engine_name, workers, content
         self.model = FlatTask(task)
         self.evaluator = Evaluator(task, workers)
         self.server: nn.Parameter = nn.Parameter(self.model.vector())

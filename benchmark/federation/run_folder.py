@@ -158,8 +158,13 @@ class RunFolder:
         t = self.status.get("diverged")
         return t is not None and t <= rounds
 
+    def has_other(self, content: str) -> bool:
+        """Whether the run here had other data than those of this digest, as far as it says; not if it never started."""
+        status = self.status
+        return (status.get("data") or content) != content and bool(status["round"] or status["state"] != "failed")
+
     @contextmanager
-    def running(self, trial: "Spec", *, device: str, threads: int) -> Iterator[None]:
+    def running(self, trial: "Spec", *, device: str, threads: int, content: str = "") -> Iterator[None]:
         """The context of a running trial: writes its settings and status at the start, and its final state at the end.
 
         Raises:
@@ -179,7 +184,7 @@ class RunFolder:
             before, first = self.status, first_status(trial)
             kept = {key: before[key] for key in (*COUNTED, "signature") if key in before}
             self._end: dict[str, Any] = {"state": "finished", "finished": trial.rounds}
-            self._status = first | kept | {"device": device, "threads": threads}
+            self._status = first | kept | {"device": device, "threads": threads, "data": content}
             self._started = time.monotonic() - self._status["seconds"]
             self._evaluating = self._status["evaluation_seconds"]
             self._write(**self._status)

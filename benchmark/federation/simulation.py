@@ -123,6 +123,8 @@ def simulate(
         stop_requests() if stop is None else nullcontext(stop) as requested,
     ):
         federation = build(trial, threads)
+        if run is not None and run.has_other(federation.content):
+            raise OtherData([run])
         records = Records(run)
         rounds = Rounds(trial, records, checkpoint_every, requested)
         trainer = Trainer(
@@ -141,7 +143,8 @@ def simulate(
             val_check_interval=1,  # see `Rounds`
         )
         device = trainer.strategy.root_device.type
-        with nullcontext() if run is None else run.running(trial, device=device, threads=threads):
+        content = federation.content
+        with nullcontext() if run is None else run.running(trial, device=device, threads=threads, content=content):
             _train(trainer, federation, records, trial)
             if rounds.stopped:
                 raise Interrupted(f"stopped after round {federation.t} of {trial.rounds}")
@@ -334,6 +337,17 @@ def matrix_products(precision: str) -> Iterator[None]:
 
 class Refused(SettingError):
     """The run folder cannot take the trial. It stays as it is."""
+
+
+class OtherData(Refused):
+    """The user's own task makes other data now than for these runs."""
+
+    def __init__(self, runs: Sequence[RunFolder]) -> None:
+        more = f" and {len(runs) - 1} more" if len(runs) > 1 else ""
+        super().__init__(
+            f"task: makes other data now than for the run in {runs[0].path}{more}. To run again: --redo-changed, or "
+            "delete the folder. To keep both: another store. A task must make the same data in each call"
+        )
 
 
 def _has_result(run: RunFolder, trial: Trial) -> bool:

@@ -11,14 +11,15 @@ import pandas as pd
 import torch
 from lightning.pytorch import Callback
 
-from rollcall.benchmark.config.errors import SettingError, listed
+from rollcall.benchmark.config.digest import digest
+from rollcall.benchmark.config.errors import SettingError, at, listed
 from rollcall.benchmark.config.metric import Metric
 from rollcall.benchmark.config.source import contributed_line
 from rollcall.benchmark.config.trial import Analysis, Trial
-from rollcall.benchmark.federation.build import build
+from rollcall.benchmark.federation.build import build, content_of
 from rollcall.benchmark.federation.module import Federation
 from rollcall.benchmark.federation.run_folder import Damaged, InUse, RunFolder, code_of
-from rollcall.benchmark.federation.simulation import CHECKPOINT_EVERY, Refused, simulate
+from rollcall.benchmark.federation.simulation import CHECKPOINT_EVERY, OtherData, Refused, simulate
 from rollcall.benchmark.process import Interrupted, free_cycles, stop_requests
 
 
@@ -94,6 +95,24 @@ class Sweep:
     def stopped(self) -> bool:
         """Whether the sweep was interrupted before all its jobs ended."""
         return self.interrupted + self.waiting > 0
+
+
+def refuse_other_data(jobs: Iterable[Job], redo: bool = False) -> list[RunFolder]:
+    """Raise `OtherData` if the user's own task makes other data now than for a run; with `redo` return such runs."""
+    now: dict[str, str] = {}
+    changed = []
+    for job in jobs:
+        trial, folder = job.trial, job.folder
+        if isinstance(trial, Trial) and folder.status.get("data") and not folder.in_use:
+            key = digest({"task": trial.task, "seed": trial.seed})
+            if key not in now:
+                with at("task"):
+                    now[key] = content_of(trial, trial.task.build(trial.seed)[1])
+            if folder.has_other(now[key]):
+                changed.append(folder)
+    if changed and not redo:
+        raise OtherData(changed)
+    return changed
 
 
 def check(jobs: Iterable[Job]) -> None:

@@ -157,13 +157,14 @@ def run(
     Raises:
         SettingError: a setting is not allowed; nothing has run.
     """
-    from rollcall.benchmark.sweep.jobs import Job, check
+    from rollcall.benchmark.sweep.jobs import Job, check, refuse_other_data
 
     execution = Execution(**how)
     if not isinstance(experiment, Experiment):
         experiment = Experiment.read(str(experiment))
     chosen = experiment.varied(settings or {}).only(only or {})
     jobs = [Job(place.trial, chosen.home, execution.store, place.labels) for place in unique_runs(places(chosen))]
+    refuse_other_data(jobs)
     check(jobs)
     return run_jobs(jobs, execution)
 

@@ -39,7 +39,7 @@ def run(
     storage: opt.Storage = "",
     store: opt.Store = STORE,
     redo_changed: Annotated[
-        bool, typer.Option("--redo-changed", help="Run again what other code of the suite gave.")
+        bool, typer.Option("--redo-changed", help="Run again what other code or other data gave.")
     ] = False,
     as_json: opt.Json = False,
 ) -> None:
@@ -82,7 +82,7 @@ def _run(plan: Plan, jobs: list["Job"], execution: Execution, redo: bool) -> "Sw
     Raises:
         SettingError: a setting is not allowed, or a run folder is damaged.
     """
-    from rollcall.benchmark.sweep.jobs import check
+    from rollcall.benchmark.sweep.jobs import check, refuse_other_data
     from rollcall.leaderboard.boards import own_table
 
     changed = [job for job in jobs if job.finished and job.changed]
@@ -92,6 +92,9 @@ def _run(plan: Plan, jobs: list["Job"], execution: Execution, redo: bool) -> "Sw
         say(f"Computed by other code of {modules}: {counted(len(changed), 'finished trial')}; {todo}", err)
     for job in changed if redo else ():
         rmtree(job.folder.path)
+    for folder in refuse_other_data(jobs, redo):
+        say(f"Its data have changed: {folder.path.name}; run again now", err)
+        rmtree(folder.path)
     check(jobs)
     if not all(job.ended for job in jobs):
         plan.check_metrics()

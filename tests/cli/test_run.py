@@ -5,11 +5,14 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 import pytest
 import yaml
 from command import TINY, rollcall, write
 
+from rollcall import simulate
+from rollcall.benchmark.config.base import load_yaml
 from rollcall.benchmark.config.errors import SettingError
 from rollcall.benchmark.federation.run_folder import RunFolder
 from rollcall.benchmark.sweep import run
@@ -168,6 +171,49 @@ def test_what_other_code_computed_is_told_and_redone_on_request(store, tmp_path,
     after = {name: json.loads(file.read_text()) for name, file in files.items()}
     assert after["fedpbc-seed1"]["code"] == written["fedpbc-seed1"]["code"]
     assert {name for name in after if after[name] == written[name]} == set(files) - {"fedpbc-seed1"}
+
+
+OWN_DATA = """
+from pathlib import Path
+import numpy as np
+from torch import nn
+from rollcall import tasks
+
+def hospitals(seed):
+    data = np.load(Path(__file__).with_name("hospitals.npz"))
+    return tasks.supervised((data["x"], data["y"]), None, lambda seed: nn.Linear(2, 2), clients=2)(seed)
+"""
+
+
+def test_a_run_whose_own_task_reads_other_data_is_refused_or_redone(store, tmp_path, capsys):
+    def save(labels):
+        np.savez(tmp_path / "hospitals.npz", x=np.eye(20, 2, dtype=np.float32), y=labels)
+
+    labels = np.arange(20) % 2
+    save(labels)
+    (tmp_path / "own.py").write_text(OWN_DATA)
+    trial = {"task": f"{tmp_path}/own.py:hospitals", "rounds": 4}
+    report = {"metrics": {"train/loss": "min"}}
+    file = write(tmp_path, trial=trial, report=report, grid={"seed": [0], "algorithm": ["fedavg", "fedpbc"]})
+    arguments = ("run", file, "--executor", "inline")
+    assert "2 run now, 0 before" in rollcall(capsys, *arguments)[1]
+    assert "0 run now, 2 before" in rollcall(capsys, *arguments)[1]
+    save(1 - labels)
+    before = {path: path.read_bytes() for path in store.rglob("*.json*")}
+    for rounds in ("4", "6"):  # finished, and continued
+        code, _, err = rollcall(capsys, *arguments, "--rounds", rounds)
+        assert (code, err.count("\n")) == (2, 1)
+        assert "task: makes other data now than for the run in " in err
+        assert "and 1 more. To run again: --redo-changed" in err
+    folders = sorted(path.parent for path in store.rglob("status.json"))
+    with pytest.raises(SettingError, match="makes other data now"):
+        simulate(load_yaml(folders[0] / "trial.yaml") | {"rounds": 6}, folder=folders[0])
+    assert {path: path.read_bytes() for path in before} == before
+    code, out, err = rollcall(capsys, *arguments, "--redo-changed")
+    assert (code, err.count("Its data have changed: ")) == (0, 2)
+    assert "2 run now, 0 before" in out
+    save(labels)
+    assert rollcall(capsys, *arguments)[0] == 2
 
 
 def test_the_executor_is_ray_if_it_is_installed_or_its_options_are_given(monkeypatch, capsys):
