@@ -4,7 +4,7 @@ Playing a recording back skips the work that Python, `torch.func` and autograd d
 quickstart's FedPBC takes a third of the time (docs/design/performance.md).
 """
 
-from collections import Counter, OrderedDict
+from collections import Counter
 from collections.abc import Callable, Hashable, Sequence
 from typing import cast
 
@@ -16,14 +16,11 @@ from torch.fx.experimental.proxy_tensor import make_fx
 CALLS_BEFORE_RECORDING = 30
 """Calls: recording costs about as much as this many calls lose without it."""
 
-SHARED = 256
-"""Recordings that a process keeps for later trials."""
-
 Kernels = Callable[..., list[Tensor]]
 """From tensors to a list of tensors."""
 
-RECORDINGS: OrderedDict[Hashable, Kernels] = OrderedDict()
-"""Recordings of this process, by the key of their function and the kind of its arguments."""
+RECORDINGS: dict[Hashable, Kernels] = {}
+"""Recordings of this process, which later trials share, by the key of their function and the kind of its arguments."""
 
 
 class Recorded:
@@ -66,8 +63,6 @@ class Recorded:
         if not same_bits(expected, recording(*tensors)):
             return self.function
         RECORDINGS[self.key, kind] = recording
-        if len(RECORDINGS) > SHARED:
-            RECORDINGS.popitem(last=False)
         return recording
 
 

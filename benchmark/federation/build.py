@@ -43,9 +43,6 @@ PRECISIONS = {
     "bf16_mixed": Precision(torch.float32, "bf16-mixed"),
 }
 
-MEMBERS = {"least_loss": "least_losses(data)", "probability": "probability(t)"}
-"""The methods that provide knowledge; otherwise it is a property of its name."""
-
 
 def build(trial: Trial, workers: int = 1) -> Federation:
     """The federation of a trial, in which `workers` threads compute side by side.
@@ -213,12 +210,9 @@ def check_knowledge(trial: Trial, task: Task, participation: Participation, algo
         elif knowledge == "probability":
             provided = participation.probability(0) is not None
         if not provided:
-            hint = "" if choice.source is None else f". Or define {MEMBERS.get(knowledge, knowledge)} in {choice.label}"
-            if knowledge in choice.options:
-                hint = f". Or set participation.{knowledge}"
             raise SettingError(
                 f"algorithm.name: {trial.algorithm.label!r} is not allowed with {choice.label}, which does not provide "
-                f"{knowledge}; must be a method that does not need it{hint}"
+                f"{knowledge}; must be a method that does not need it"
             )
 
 

@@ -5,8 +5,8 @@ metrics.jsonl   a line for each evaluation, append-only
 status.json     state, round, versions, machine
 lock            held while the trial runs
 last.ckpt       the last checkpoint of Lightning
-model.npz       `model` (as evaluated) and `server` after the last round of a run that finished or diverged
-buffers.npz     the buffers of this model by name (BatchNorm statistics), if it has any
+model.npz       `model` (as evaluated) and `server` after the last round of a run that finished or diverged, and as
+                `buffer/NAME` the buffers of this model (BatchNorm statistics)
 error.txt       of a failed trial, the traceback
 """
 
@@ -262,10 +262,9 @@ class RunFolder:
 
     def save_models(self, model: np.ndarray, server: np.ndarray, buffers: Mapping[str, np.ndarray]) -> None:
         """Write the final model (as evaluated) and the server's model, each [d], and the buffers by name."""
-        for name, arrays in {"buffers.npz": buffers, "model.npz": {"model": model, "server": server}}.items():
-            if arrays:
-                with replacing(self.path / name, lasting=True) as scratch, scratch.open("wb") as file:
-                    np.savez(file, **arrays)  # type: ignore[arg-type, unused-ignore]
+        arrays = {"model": model, "server": server} | {f"buffer/{name}": value for name, value in buffers.items()}
+        with replacing(self.path / "model.npz", lasting=True) as scratch, scratch.open("wb") as file:
+            np.savez(file, **arrays)  # type: ignore[arg-type, unused-ignore]
 
     def resumable(self) -> Path | None:
         """The last checkpoint; None if there is none.
@@ -324,8 +323,8 @@ class RunFolder:
             return pd.DataFrame({"round": []})
         return pd.DataFrame(rows).drop_duplicates("round", keep="last").sort_values("round").reset_index(drop=True)
 
-    def models(self) -> tuple[np.ndarray, np.ndarray]:
-        """The final model (as evaluated) and the server's model, each [d].
+    def models(self) -> dict[str, np.ndarray]:
+        """The arrays of model.npz: `model` and `server`, each [d], and `buffer/NAME`.
 
         Raises:
             Damaged: model.npz is missing or cannot be read.
@@ -334,14 +333,6 @@ class RunFolder:
         fault = fault_of_archive(file)
         if fault:
             raise Damaged(file, fault)
-        with np.load(file) as arrays:
-            return arrays["model"], arrays["server"]
-
-    def buffers(self) -> dict[str, np.ndarray]:
-        """The buffers of the final model by name."""
-        file = self.path / "buffers.npz"
-        if not file.is_file():
-            return {}
         with np.load(file) as arrays:
             return dict(arrays)
 

@@ -378,10 +378,12 @@ def _has_result(run: RunFolder, trial: Trial) -> bool:
 def _stored(run: RunFolder, trial: Trial) -> Result:
     """The result of a run that finished or diverged."""
     diverged = run.status["diverged"] if run.diverged_within(trial.rounds) else None
-    models = run.models()
+    arrays = run.models()
+    model, server = arrays["model"], arrays["server"]
     if diverged is not None and run.finished:  # these are of the shorter run
-        models = np.full_like(models[0], np.nan), np.full_like(models[1], np.nan)
-    return Result(trial, *models, _own_rows(run.history(), trial), run.path, diverged, run.buffers())
+        model, server = np.full_like(model, np.nan), np.full_like(server, np.nan)
+    buffers = {name.removeprefix("buffer/"): value for name, value in arrays.items() if name.startswith("buffer/")}
+    return Result(trial, model, server, _own_rows(run.history(), trial), run.path, diverged, buffers)
 
 
 def _own_rows(history: pd.DataFrame, trial: Trial) -> pd.DataFrame:

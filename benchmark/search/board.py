@@ -17,7 +17,7 @@ from rollcall.benchmark.config.digest import RESULTS, digest
 from rollcall.benchmark.config.errors import SettingError, listed
 from rollcall.benchmark.config.experiment import Experiment, Search, names, places, put, put_all
 from rollcall.benchmark.config.trial import Trial
-from rollcall.benchmark.search.cells import VALIDATION
+from rollcall.benchmark.search.cells import VALIDATION, refusal
 from rollcall.benchmark.search.space import assignments, domain, draw_points
 
 Spec = dict[str, Any]
@@ -149,13 +149,9 @@ class Board:
             SettingError: it has no such option, does not allow the values, or would search more than one.
         """
         spec = next(iter(self.conditions(label, method).values()))
-        allowed = {}
-        for path, one in self.search.space.items():
-            try:
-                self._check_domain(spec, path, one)
-            except SettingError:  # such as a server rate of a method with a server step of its own
-                continue
-            allowed[path] = one
+        # A method with a server step of its own allows no server rate.
+        shared = self.search.space
+        allowed = {path: one for path, one in shared.items() if refusal(spec, path, domain(path, one)) is None}
         text = text or getattr(read("algorithm", method).factory, "search_space", "")
         own = {
             path if path.startswith("algorithm.") else f"algorithm.{path}": one
@@ -164,19 +160,11 @@ class Board:
         if len(own) > 1:
             raise SettingError(f"space: {', '.join(own)} is not allowed; must be at most one option of the method")
         for path, one in own.items():
-            if path.removeprefix("algorithm.") in self.search.space:
-                raise SettingError(
-                    f"space: {path.removeprefix('algorithm.')} is not allowed; the board sets it for all methods, "
-                    f"{self.search.space[path.removeprefix('algorithm.')]}"
-                )
-            self._check_domain(spec, path, one)
+            if (name := path.removeprefix("algorithm.")) in shared:
+                raise SettingError(f"space: {name} is not allowed; the board sets it for all methods, {shared[name]}")
+            if (error := refusal(spec, path, domain(path, one))) is not None:
+                raise error
         return allowed | own
-
-    @staticmethod
-    def _check_domain(spec: Spec, path: str, written: Any) -> None:
-        """Raise `SettingError` unless the ends of a domain, or all values of a list, are allowed."""
-        for value in domain(path, written).examples:
-            Trial.read(put(spec, path, value))
 
 
 def boards() -> list[str]:

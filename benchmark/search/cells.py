@@ -50,18 +50,15 @@ class Cell:
         label = self.labels.get("algorithm")
         return {*([label] if label else ()), *(label_of(spec["algorithm"]) for spec in self.specs)}
 
-    def refusal(self, path: str, domain: Domain, required: bool) -> SettingError | None:
-        """The error if the method lacks a setting; raised if it allows some values or the setting is required."""
-        unchanged, changes = Trial.read(self.specs[0]).complete(), False
-        errors = []
+
+def refusal(spec: dict[str, Any], path: str, domain: Domain) -> SettingError | None:
+    """The error if a trial with these settings does not allow the values of a domain; None if it allows them."""
+    try:
         for value in domain.examples:
-            try:
-                changes |= Trial.read(put(self.specs[0], path, value)).complete() != unchanged
-            except SettingError as error:
-                errors.append(error)
-        if errors and (required or changes):
-            raise SettingError(f"space: {self.name}: {errors[0]}")
-        return errors[0] if errors else None
+            Trial.read(put(spec, path, value))
+    except SettingError as error:
+        return error
+    return None
 
 
 def cells_of(
@@ -156,7 +153,7 @@ def searched(
 
 
 def _with_spaces(cells: list[Cell], space: Mapping[str, Any]) -> list[Cell]:
-    """The cells with their spaces. A common setting that a cell's method does not have is left out."""
+    """The cells with their spaces. A common setting that a cell's method does not allow is left out."""
     methods = sorted({name for cell in cells for name in cell.methods})
     refused: dict[str, SettingError] = {}
     spaces: list[dict[str, Domain]] = [{} for _ in cells]
@@ -171,11 +168,14 @@ def _with_spaces(cells: list[Cell], space: Mapping[str, Any]) -> list[Cell]:
             replaced = any(f"{name}:{path}" in space for name in cell.methods) and not method
             if (method and method not in cell.methods) or replaced:
                 continue
-            if (refusal := cell.refusal(path, values, required=bool(method))) is None:
+            error = refusal(cell.specs[0], path, values)
+            if error is None:
                 own[path] = values
+            elif method:
+                raise SettingError(f"space: {cell.name}: {error}")
             else:
-                refused.setdefault(path, refusal)
-    for path, refusal in refused.items():
+                refused.setdefault(path, error)
+    for path, error in refused.items():
         if not any(path in own for own in spaces):
-            raise SettingError(f"space: {path}: no method has this setting ({refusal})")
+            raise SettingError(f"space: {path}: no method allows it ({error})")
     return [replace(cell, space=own) for cell, own in zip(cells, spaces, strict=True)]

@@ -9,7 +9,6 @@ import os
 import re
 import sys
 from collections.abc import Callable
-from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,7 +17,6 @@ from yaml import YAMLError
 
 from rollcall.benchmark.config.digest import digest, flatten
 from rollcall.benchmark.config.errors import SettingError
-from rollcall.benchmark.config.experiment import Experiment, places
 from rollcall.benchmark.config.text import command, counted
 from rollcall.benchmark.federation.run_folder import RunFolder, run_folders
 
@@ -111,7 +109,7 @@ class Mirror:
         self.lines.add(line)
 
     def _open(self) -> "MlflowClient":
-        """Connect; read what is there, and the labels of trials, as far as the experiment's file says them."""
+        """Connect, and read what is there."""
         with self.lock:
             client = connect(address(self.store))
             known = client.get_experiment_by_name(self.experiment)
@@ -121,10 +119,6 @@ class Mirror:
             self.id = known.experiment_id if known else client.create_experiment(self.experiment, artifacts)
         tags = [run.data.tags for run in runs_of(client, self.id)]
         self.there = {own["rollcall.trial"]: own[COMPLETE] for own in tags if COMPLETE in own}
-        self.labels: dict[str, dict[str, str]] = {}
-        with suppress(OSError, ValueError, KeyError, SettingError):  # the file may be gone or changed
-            file = json.loads((self.store / self.experiment / "experiment.json").read_text())["file"]
-            self.labels = {place.digest: dict(place.labels) for place in places(Experiment.read(file))}
         return client
 
     def _copy(self, folder: RunFolder, client: "MlflowClient") -> None:
@@ -146,10 +140,8 @@ class Mirror:
         from mlflow.entities import Metric, Param
 
         tags, spec = folder.origin(self.experiment)
-        labels = self.labels.get(status["digest"], {})
-        cell = ", ".join(label for label in labels.values() if label)  # its runs differ in the seed alone
-        tags["cell"] = cell or f"{tags['algorithm']} {digest(spec | {'seed': 0})[:6]}"
-        tags["panel"] = labels.get("panel", "")
+        # The runs of a cell differ in the seed alone.
+        tags["cell"] = f"{tags['algorithm']}, {tags['participation']} {digest(spec | {'seed': 0})[:6]}"
         start, end = (int(1000 * (status["updated"] - seconds)) for seconds in (status["seconds"], 0))  # milliseconds
         params = [Param(allowed(key), text) for key, text in flatten(spec).items()]
         history = folder.history().set_index("round").astype(float)
@@ -168,7 +160,7 @@ class Mirror:
             for i in range(0, len(points), 1000):
                 client.log_batch(run, metrics=points[i : i + 1000])
             client.log_text(run, json.dumps(status), STATUS)
-            for file in (*FILES, "source", "model.npz", "buffers.npz", "error.txt"):
+            for file in (*FILES, "source", "model.npz", "error.txt"):
                 if (folder.path / file).exists():
                     client.log_artifact(run, str(folder.path / file))
             # MLflow has no state for divergence; the tag `rollcall.state` says it.

@@ -3,6 +3,7 @@
 A trial of Tune is one run of an experiment, or a sample of a search with all its runs, in one process.
 """
 
+import logging
 import math
 import os
 from collections.abc import Callable, Mapping, Sequence
@@ -10,6 +11,7 @@ from dataclasses import dataclass, field
 from itertools import count
 from pathlib import Path
 from shutil import copyfile
+from socket import AF_UNIX, create_connection, socket
 from tempfile import TemporaryDirectory
 from time import monotonic, sleep
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -17,15 +19,25 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import torch
 from lightning.pytorch import Callback, LightningModule, Trainer
 
-from rollcall.benchmark.sweep import ray_start  # before Ray is imported: it sets what Ray reads then
+# Ray reads these when it is imported: no usage statistics, no visible GPU for a trial that asked for none (all trials
+# would use it), Tune's table only where it is asked for, and no handling of Ctrl-C but ours, which lets trials save.
+os.environ.update(
+    RAY_USAGE_STATS_ENABLED="0",
+    RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO="1",
+    RAY_AIR_NEW_OUTPUT="0",
+    TUNE_DISABLE_SIGINT_HANDLER="1",
+)
 
 # isort: split
+import ray
 from ray import tune
+from ray._private import ray_constants
 from ray.exceptions import RayError
 from ray.tune import Checkpoint, ResultGrid
 from ray.tune.search import BasicVariantGenerator
 
 from rollcall.benchmark.config.digest import unpack
+from rollcall.benchmark.config.errors import SettingError
 from rollcall.benchmark.config.experiment import read_trial
 from rollcall.benchmark.config.source import supply
 from rollcall.benchmark.federation.module import Federation
@@ -41,6 +53,75 @@ Config = Mapping[str, Any]
 
 RAY_DIED = "Ray died on this machine; memory may have run out"
 OUT_OF_MEMORY = "Ray killed a process, for memory had run out"
+
+
+_started: tuple[str, str] | None = None
+"""Of the Ray that `start_ray` started: the address that was asked for, and the socket of the process that starts the
+workers of this machine."""
+
+
+def start_ray(address: str = "") -> None:
+    """Start Ray, or join a cluster; nothing happens if it is up.
+
+    Args:
+        address: of a Ray cluster; `auto`: the one of this machine; empty: the Ray that the user has started in this
+            process, otherwise RAY_ADDRESS, otherwise this machine alone.
+
+    Raises:
+        SettingError: no Ray cluster answers at the address, or Ray does not start on this machine.
+    """
+    global _started
+    if _started is not None and _started[0] != address:
+        end_ray()
+    if _started is None and not ray.is_initialized():
+        _started = address, _connect(address)
+
+
+def ray_died() -> bool:
+    """Whether Ray's process of this machine has died, while it should be up."""
+    if _started is None:
+        return False
+    try:
+        with socket(AF_UNIX) as raylet:
+            raylet.connect(_started[1])
+    except (ConnectionRefusedError, FileNotFoundError):
+        return True
+    return False
+
+
+def end_ray() -> None:
+    """Stop the Ray that `start_ray` started."""
+    global _started
+    if _started is not None:
+        ray.shutdown()
+    _started = None
+
+
+def _connect(address: str) -> str:
+    """Start Ray, or join a cluster. Returns the socket file of Ray's process of this machine."""
+    # Ray alone would also join a cluster that somebody else started on this machine.
+    address = address or os.environ.get("RAY_ADDRESS") or "local"
+    host, _, port = address.rpartition(":")
+    before = ray_constants.ENABLE_RAY_CLUSTER
+    try:
+        if port.isdigit():
+            create_connection((host, int(port)), timeout=10).close()  # Ray tries for minutes before it gives up
+        # Without a cluster, Ray listens on 127.0.0.1 only. By itself it does so on Windows and macOS.
+        ray_constants.ENABLE_RAY_CLUSTER = address != "local"
+        context = ray.init(address=address, include_dashboard=False, log_to_driver=False, logging_level=logging.ERROR)
+        logging.getLogger("ray.tune").setLevel(logging.CRITICAL)  # the run folders have the errors of trials
+        return str(context.address_info["raylet_socket_name"])  # type: ignore[attr-defined]
+    except Exception as error:
+        reason = next(iter(str(error).splitlines()), type(error).__name__)
+        if address == "local":
+            step = "Rerun the command, or use --executor inline"
+            raise SettingError(f"Ray did not start on this machine ({reason}). {step}") from error
+        raise SettingError(
+            f"ray-address: no Ray cluster answers at {address!r} ({reason}); must be auto or HOST:PORT, which "
+            "`ray start --head` prints on the first machine"
+        ) from error
+    finally:
+        ray_constants.ENABLE_RAY_CLUSTER = before
 
 
 class Work(NamedTuple):
@@ -103,12 +184,12 @@ def run_plan(
     errors: dict[str, str] = {}
     with stop_requests() as requested:
         for deaths in count(1):
-            ray_start.start(execution.address)
+            start_ray(execution.address)
             attempt = _Attempt(plan, home.resolve(), execution, requested, errors)
             grid = attempt.fit(space, tuning)
             if not attempt.lost:
                 return grid, errors, requested()
-            ray_start.end()
+            end_ray()
             plan.points = [point for point in plan.points if plan.work(point).name not in errors]
             if deaths > execution.retries or requested() or space or not plan.points:  # a searcher remembers the lost
                 break
@@ -291,9 +372,9 @@ class _Attempt(tune.Callback, tune.Stopper):
             try:
                 return tuner.fit()
             except Exception as error:
-                if not ray_start.dead() and not isinstance(error.__cause__, RayError):
+                if not ray_died() and not isinstance(error.__cause__, RayError):
                     raise
-                self.lost = self.lost or (RAY_DIED if ray_start.dead() else OUT_OF_MEMORY)
+                self.lost = self.lost or (RAY_DIED if ray_died() else OUT_OF_MEMORY)
                 self.stop.touch()
                 until = monotonic() + 60
                 while monotonic() < until and any(map(self._in_use, self.plan.points)):
@@ -319,7 +400,7 @@ class _Attempt(tune.Callback, tune.Stopper):
         if monotonic() - self.looked < 0.5:
             return
         self.looked = monotonic()
-        if not self.lost and ray_start.dead():  # workers outlive it
+        if not self.lost and ray_died():  # workers outlive it
             self.lost = RAY_DIED
         if self.lost or self.requested():
             self.stop.touch()
@@ -345,13 +426,13 @@ class _Attempt(tune.Callback, tune.Stopper):
             self.errors[self.plan.work(trial.config).name] = error
 
     def on_trial_recover(self, iteration: int, trials: list[Any], trial: Any, **_: Any) -> None:
-        if not ray_start.dead():
+        if not ray_died():
             retry = f"retry {trial.num_failures} of {self.execution.retries}"
             name = self.plan.work(trial.config).name
             self.execution.say(f"{name}  its process died; it resumes from its checkpoint ({retry})")
 
     def on_trial_error(self, iteration: int, trials: list[Any], trial: Any, **_: Any) -> None:
-        if ray_start.dead():
+        if ray_died():
             return
         work, times = self.plan.work(trial.config), "once" if trial.num_failures == 1 else f"{trial.num_failures} times"
         error = f"its process died {times}; memory may have run out. Rerun the command to resume from its checkpoint"

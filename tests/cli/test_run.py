@@ -68,7 +68,9 @@ def test_run_twice_then_leaderboard(store, tmp_path, capsys):
 @pytest.mark.usefixtures("one_ray")
 def test_ray_and_inline_agree_and_go_on_after_a_trial_that_fails(store, tmp_path, capsys, monkeypatch):
     # Workers have a working directory of their own: what the failing method tells is where it would look for data.
-    pytest.importorskip("rollcall.benchmark.sweep.ray_start").end()  # a Ray of an earlier test knows ROLLCALL_DATA
+    pytest.importorskip(
+        "rollcall.benchmark.sweep.ray_executor"
+    ).end_ray()  # a Ray of an earlier test knows ROLLCALL_DATA
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("ROLLCALL_DATA", raising=False)
     broken = "if call.t == 3:\n            raise RuntimeError(root().resolve())\n        if len(call.active) == 0:"

@@ -7,9 +7,8 @@ import pytest
 import torch
 from torch import nn
 
-from rollcall import SettingError, simulate
-from rollcall.benchmark.engines import Auto, Feed, FlatTask, LocalTraining, Sequential, Vectorised
-from rollcall.benchmark.engines.choice import FEWEST
+from rollcall import simulate
+from rollcall.benchmark.engines import FEWEST, Auto, Feed, FlatTask, LocalTraining, Sequential, Vectorised
 from rollcall.tasks import Minibatches, supervised
 from rollcall.tasks.images import Classification
 
@@ -110,10 +109,3 @@ def test_any_network_runs_with_auto(name, dtype):
     auto, sequential = (simulate(trial(NETWORKS[name], engine, dtype)) for engine in ("auto", "sequential"))
     assert np.allclose(auto.server, sequential.server, rtol=0, atol=1e-5 if dtype == "float32" else 1e-2)
     assert np.abs(auto.server).max() > 0
-
-
-def test_what_cannot_be_vectorised_is_refused_in_time():
-    complaint = r"numerics.engine: 'vectorised' is not allowed with this model; must be sequential or auto\. .*"
-    for network in (NETWORKS["gru"], Counting, lambda: nn.Sequential(nn.Flatten(), nn.Dropout(), nn.Linear(10, 2))):
-        with pytest.raises(SettingError, match=complaint):
-            simulate(trial(network, "vectorised"))

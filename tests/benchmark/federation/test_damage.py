@@ -108,7 +108,7 @@ def test_a_full_disk_during_a_run(tmp_path, monkeypatch):
     monkeypatch.undo()
     assert carried_out(tmp_path) == ""
     assert rounds_in(tmp_path) == [0, 5, 10, 15, 20]
-    assert np.array_equal(RunFolder(tmp_path).models()[0], simulate(TRIAL).model)
+    assert np.array_equal(RunFolder(tmp_path).models()["model"], simulate(TRIAL).model)
 
 
 def changed(old, new):

@@ -164,5 +164,5 @@ def test_ctrl_c_in_a_sweep(executor, store, tmp_path, capsys):
     for seed in (0, 1, 2):
         whole = simulate(settings | {"seed": seed})
         run = RunFolder(folders / whole.trial.name)
-        assert np.array_equal(run.models()[0], whole.model)
+        assert np.array_equal(run.models()["model"], whole.model)
         assert rounds_in(run.path) == list(range(0, rounds + 1, every))

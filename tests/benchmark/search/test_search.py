@@ -142,11 +142,11 @@ def test_no_test_sample_is_read_unless_the_metric_is_of_the_test_split(store, mo
 @pytest.mark.parametrize(
     ("space", "message"),
     [
-        ({"local.lrr": [1]}, r"space: local\.lrr: no method has this setting \(local\.lrr: is not a setting"),
+        ({"local.lrr": [1]}, r"space: local\.lrr: no method allows it \(local\.lrr: is not a setting"),
         ({"algorithm.cutoff": [1]}, r"space: algorithm\.cutoff: no method .*cutoff: is not an option of fedavg"),
         ({"fedavg": {"algorithm.cutoff": [1]}}, r"space: fedavg: algorithm\.cutoff: is not an option of fedavg"),
         ({"fedau": {"local.lr": [1]}}, r"space: 'fedau' is not allowed; must be a method .*: fedavg, fedpbc"),
-        ({"local.lr": [0.2, -1]}, r"space: fedavg: local\.lr: -1 is not allowed"),
+        ({"local.lr": [0.2, -1]}, r"space: local\.lr: no method allows it \(local\.lr: -1 is not allowed"),
     ],
 )
 def test_errors_name_the_setting(space, message, store):

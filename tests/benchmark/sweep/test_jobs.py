@@ -89,7 +89,7 @@ def test_fewer_rounds_than_are_saved_leave_the_folder_as_it_is(store):
     assert shorter == "rounds: 2 is not allowed; must be at least 5, already done"
     assert {file.name: file.read_bytes() for file in folder.path.iterdir()} == files
     assert (tried(folder), folder.state) == ("", "finished")
-    assert np.array_equal(folder.models()[0], simulate(TRIAL).model)
+    assert np.array_equal(folder.models()["model"], simulate(TRIAL).model)
 
 
 def test_a_trial_that_fails_leaves_no_models_in_memory(store, monkeypatch):

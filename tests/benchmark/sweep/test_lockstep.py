@@ -38,7 +38,7 @@ def test_trials_that_run_together_give_what_each_gives_alone(tmp_path):
         alone, folder = simulate(job.trial), job.folder
         assert job.finished
         assert not folder.altered()
-        np.testing.assert_allclose(folder.models()[0], alone.model, rtol=1e-9, atol=1e-12)
+        np.testing.assert_allclose(folder.models()["model"], alone.model, rtol=1e-9, atol=1e-12)
         np.testing.assert_allclose(folder.history()[alone.history.columns], alone.history, rtol=1e-9)
         assert simulate(job.trial, folder=folder.path).history.equals(folder.history())  # it counts as finished
 

@@ -45,7 +45,7 @@ class Mine(MIFA):
 @pytest.fixture
 def nodes(tmp_path, one_ray):
     """A cluster, its second node, and the disks of both nodes."""
-    from rollcall.benchmark.sweep import ray_start  # it sets what Ray reads when it is imported
+    from rollcall.benchmark.sweep import ray_executor  # it sets what Ray reads when it is imported
 
     # isort: split
     from ray.cluster_utils import Cluster
@@ -56,7 +56,7 @@ def nodes(tmp_path, one_ray):
         disk.mkdir()
         node = cluster.add_node(num_cpus=1, include_dashboard=False, env_vars={"TMPDIR": str(disk)})
     yield cluster, node, disks
-    ray_start.end()
+    ray_executor.end_ray()
     cluster.shutdown()
 
 
@@ -132,7 +132,7 @@ def test_a_node_dies_and_its_trial_goes_on_elsewhere(nodes, tmp_path):
     rounds = [line.split() for line in log.read_text().splitlines()]
     for job, result in zip(jobs, undisturbed, strict=True):
         assert job.folder.state == "finished"
-        assert np.array_equal(RunFolder(job.folder.path).models()[1], result.server)
+        assert np.array_equal(RunFolder(job.folder.path).models()["server"], result.server)
         for name in ("metrics.jsonl", "model.npz", "source/mine.py"):
             assert (job.folder.path / name).read_bytes() == (result.folder / name).read_bytes()
         done = [int(t) for seed, t in rounds if int(seed) == job.trial.seed]
@@ -189,5 +189,5 @@ def test_ray_dies_and_starts_again_as_often_as_retries_allow(tmp_path, one_ray):
     for job, mifa in zip(jobs, trials(tmp_path, rounds=1200, local={}, algorithm="mifa"), strict=True):
         assert [t for seed, t in done if int(seed) == job.trial.seed] == [str(t) for t in range(job.trial.rounds)]
         undisturbed = simulate(mifa, folder=tmp_path / mifa.name)
-        assert np.array_equal(job.folder.models()[1], undisturbed.server)
+        assert np.array_equal(job.folder.models()["server"], undisturbed.server)
         assert job.folder.metrics.read_bytes() == (undisturbed.folder / "metrics.jsonl").read_bytes()

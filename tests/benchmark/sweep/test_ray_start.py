@@ -9,11 +9,11 @@ from rollcall.benchmark.config.errors import SettingError
 
 @pytest.fixture
 def ray(monkeypatch):
-    """What `ray_start` calls of Ray; and `ray_start`, which imports Ray."""
-    from rollcall.benchmark.sweep import ray_start
+    """What `ray_executor` calls of Ray; and `ray_executor`, which imports Ray."""
+    from rollcall.benchmark.sweep import ray_executor
 
-    ray_start.end()  # the Ray that an earlier test of this process may have left
-    fake = SimpleNamespace(calls=[], module=ray_start, error=None, up=False, is_initialized=lambda: fake.up)
+    ray_executor.end_ray()  # the Ray that an earlier test of this process may have left
+    fake = SimpleNamespace(calls=[], module=ray_executor, error=None, up=False, is_initialized=lambda: fake.up)
 
     def init(**options):
         fake.calls.append(options["address"])
@@ -27,19 +27,19 @@ def ray(monkeypatch):
         fake.up = False
 
     fake.init, fake.shutdown = init, shutdown
-    monkeypatch.setattr(ray_start, "ray", fake)
+    monkeypatch.setattr(ray_executor, "ray", fake)
     yield fake
-    ray_start.end()
+    ray_executor.end_ray()
 
 
 def test_another_address_is_another_ray_and_that_of_the_user_stays(ray):
     for address in ("", "", "auto"):
-        ray.module.start(address)
-    ray.module.end()
+        ray.module.start_ray(address)
+    ray.module.end_ray()
     assert ray.calls == ["local", "shutdown", "auto", "shutdown"]
     ray.init(address="of the user")
-    ray.module.start()
-    ray.module.end()
+    ray.module.start_ray()
+    ray.module.end_ray()
     assert ray.calls[4:] == ["of the user"]
 
 
@@ -54,7 +54,7 @@ def test_another_address_is_another_ray_and_that_of_the_user_stays(ray):
 def test_an_error_of_ray_is_a_line_and_the_next_start_is_a_new_one(ray, address, error, message):
     ray.error = error
     with pytest.raises(SettingError, match=message):
-        ray.module.start(address)
+        ray.module.start_ray(address)
     ray.error = None
-    ray.module.start(address)
+    ray.module.start_ray(address)
     assert len(ray.calls) == 2

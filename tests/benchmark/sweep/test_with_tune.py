@@ -49,7 +49,7 @@ class Slow(FedAvg):
 @pytest.fixture(scope="module")
 def declared(tmp_path_factory):
     """Ray of the user, with two GPUs that this machine need not have."""
-    from rollcall.benchmark.sweep import ray_start  # noqa: F401  before Ray is imported: it sets what Ray reads then
+    from rollcall.benchmark.sweep import ray_executor  # noqa: F401  before Ray is imported: it sets what Ray reads then
 
     ray = pytest.importorskip("ray")
     with pytest.MonkeyPatch.context() as patch:
