@@ -8,7 +8,6 @@ methods have the same draws and seeds, so all differences are paired by search.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -23,11 +22,21 @@ from rollcall.benchmark.search.space import assignments, domain, draw_points
 Spec = dict[str, Any]
 
 
-@dataclass(frozen=True)
 class Board:
-    """A board and its rule; see the module."""
+    """A board and its rule; see the module.
 
-    experiment: Experiment
+    Attributes:
+        experiment, search: its file, and the `search` block of it.
+        last: the number of last rounds over which scores and results are means.
+        methods: by label, as an experiment file has them.
+        patterns: the labels of all conditions, in the order of the file.
+    """
+
+    def __init__(self, experiment: Experiment, search: Search) -> None:
+        self.experiment, self.search, self.name = experiment, search, experiment.name
+        self.last = experiment.report.last_rounds
+        self.methods: dict[str, Any] = dict(experiment.axes["algorithm"])
+        self.patterns = list(self.conditions(next(iter(self.methods))))
 
     @classmethod
     def read(cls, name: str) -> "Board":
@@ -39,7 +48,7 @@ class Board:
         experiment = Experiment.read(name)
         if experiment.search is None or experiment.search.finals is None:
             raise SettingError(f"board: {name!r} is not allowed; must be one of {listed(boards(), name)}")
-        return cls(experiment)
+        return cls(experiment, experiment.search)
 
     def with_seeds(self, first: int | None) -> "Board":
         """The board with searches of other seeds, from a first one on, which is another rule; None: itself."""
@@ -48,16 +57,7 @@ class Board:
         seeds = tuple(range(first, first + len(self.search.seeds)))
         search = self.search.model_copy(update={"seeds": seeds})
         name = f"{self.name}-from{first}"
-        return Board(self.experiment.model_copy(update={"search": search, "name": name}))
-
-    @property
-    def name(self) -> str:
-        return self.experiment.name
-
-    @property
-    def search(self) -> Search:
-        assert self.experiment.search is not None
-        return self.experiment.search
+        return Board(self.experiment.model_copy(update={"search": search, "name": name}), search)
 
     @cached_property
     def rule(self) -> str:
@@ -66,21 +66,6 @@ class Board:
         grid = {axis: values for axis, values in experiment.grid.items() if axis != "algorithm"}
         search = self.search.model_dump(mode="json")
         return digest({"trial": experiment.trial, "grid": grid, "search": search, "last": self.last, "is": RESULTS})
-
-    @property
-    def last(self) -> int:
-        """The number of last rounds over which scores and results are means."""
-        return self.experiment.report.last_rounds
-
-    @property
-    def methods(self) -> dict[str, Any]:
-        """The methods of the board by label, as an experiment file has them."""
-        return dict(self.experiment.axes["algorithm"])
-
-    @cached_property
-    def patterns(self) -> list[str]:
-        """The labels of all conditions, in the order of the file."""
-        return list(self.conditions(next(iter(self.methods))))
 
     def conditions(self, label: str, method: Any = None) -> dict[str, Spec]:
         """The settings of a method by condition. One that is not of the board has all conditions of the first panel."""
