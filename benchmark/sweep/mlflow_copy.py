@@ -6,9 +6,11 @@ An experiment has the same name in MLflow, and a run for each trial. A run is wr
 import json
 import logging
 import os
+import posixpath
 import re
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +19,7 @@ from yaml import YAMLError
 
 from rollcall.benchmark.config.digest import digest, flatten
 from rollcall.benchmark.config.errors import SettingError
+from rollcall.benchmark.config.experiment import Experiment, places
 from rollcall.benchmark.config.text import command, counted
 from rollcall.benchmark.federation.run_folder import RunFolder, run_folders
 
@@ -70,7 +73,7 @@ def runs_of(client: "MlflowClient", experiment_id: str, condition: str = "") -> 
 
 def allowed(name: str) -> str:
     """The name of a metric or setting in MLflow: the same, but `_` for each sign that MLflow does not take."""
-    return re.sub(r"[^\w\-. /]", "_", name)
+    return posixpath.normpath(re.sub(r"[^\w\-. /]", "_", name)).lstrip("./") or "_"
 
 
 class Mirror:
@@ -109,7 +112,7 @@ class Mirror:
         self.lines.add(line)
 
     def _open(self) -> "MlflowClient":
-        """Connect, and read what is there."""
+        """Connect; read what is there, and the labels of trials, as far as the experiment's file says them."""
         with self.lock:
             client = connect(address(self.store))
             known = client.get_experiment_by_name(self.experiment)
@@ -119,6 +122,10 @@ class Mirror:
             self.id = known.experiment_id if known else client.create_experiment(self.experiment, artifacts)
         tags = [run.data.tags for run in runs_of(client, self.id)]
         self.there = {own["rollcall.trial"]: own[COMPLETE] for own in tags if COMPLETE in own}
+        self.labels: dict[str, dict[str, str]] = {}
+        with suppress(OSError, ValueError, KeyError, SettingError):  # the file may be gone or changed
+            file = json.loads((self.store / self.experiment / "experiment.json").read_text())["file"]
+            self.labels = {place.digest: dict(place.labels) for place in places(Experiment.read(file))}
         return client
 
     def _copy(self, folder: RunFolder, client: "MlflowClient") -> None:
@@ -140,11 +147,15 @@ class Mirror:
         from mlflow.entities import Metric, Param
 
         tags, spec = folder.origin(self.experiment)
-        # The runs of a cell differ in the seed alone.
-        tags["cell"] = f"{tags['algorithm']}, {tags['participation']} {digest(spec | {'seed': 0})[:6]}"
+        labels = self.labels.get(status["digest"], {})
+        cell = ", ".join(label for label in labels.values() if label)  # its runs differ in the seed alone
+        tags["cell"] = cell or f"{tags['algorithm']} {digest(spec | {'seed': 0})[:6]}"
+        tags["panel"] = labels.get("panel", "")
         start, end = (int(1000 * (status["updated"] - seconds)) for seconds in (status["seconds"], 0))  # milliseconds
         params = [Param(allowed(key), text) for key, text in flatten(spec).items()]
         history = folder.history().set_index("round").astype(float)
+        for name in (name for name in map(str, history) if allowed(name) != name):
+            self._tell(f"MLflow does not take the name {name}; there it is {allowed(name)}")
         points = [
             Metric(allowed(str(name)), value, end, int(t))
             for name, curve in history.items()

@@ -67,7 +67,7 @@ def test_a_run_is_there_once_and_as_it_is_now(store):
         assert there.read_bytes() == (folder.path / name).read_bytes()
 
 
-def test_names_that_mlflow_refuses_infinite_values_and_single_clients(store):
+def test_names_that_mlflow_refuses_infinite_values_and_single_clients(store, capsys):
     folder = made(store)
     rows = [
         {
@@ -87,6 +87,7 @@ def test_names_that_mlflow_refuses_infinite_values_and_single_clients(store):
     assert equal(store) == 1
     (entry,) = entries(mirror)
     assert {*entry.data.metrics} == {"test/hits_2", "test/hits_1", "f1_2", "a"}
+    assert "MLflow does not take the name test/hits@2; there it is test/hits_2\n" in capsys.readouterr().err
     (run,) = read(address(store), "tiny", ["f1#2"])
     assert list(run.history) == ["f1#2"]
 
