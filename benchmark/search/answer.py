@@ -115,6 +115,18 @@ class Tuned(Settings):
             raise SettingError(f"tuned: the file is of {searched}; must be of {asked}")
         return experiment.model_copy(update={"overrides": experiment.overrides + self.overrides(experiment)})
 
+    def check_cells(self, experiment: Experiment) -> int:
+        """The number of grid points that no answer is for; refused if no point has one, as at other rounds."""
+        overrides, points = self.overrides(experiment), list(places(experiment))
+        having = [
+            point
+            for point in points
+            if any(all(point.labels.get(axis) in names for axis, names in one.when.items()) for one in overrides)
+        ]
+        if not having:
+            raise SettingError(f"tuned: the file has settings of {', '.join(self.best)}; none of them is run")
+        return len(points) - len(having)
+
     def check_seeds(self, experiment: Experiment) -> None:
         """Refuse an experiment that has seeds of the search: the settings were chosen with them."""
         used = sorted({seed for seed in seeds_of(experiment) for one in self.best.values() if seed in one.how.seeds})

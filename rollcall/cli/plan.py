@@ -12,8 +12,9 @@ import numpy as np
 from rollcall.benchmark.config.digest import array_file
 from rollcall.benchmark.config.errors import SettingError
 from rollcall.benchmark.config.experiment import GridPoint, file_of, names, places, unique_runs
-from rollcall.benchmark.config.text import located, parse_all, parse_part, parse_values
+from rollcall.benchmark.config.text import counted, located, parse_all, parse_part, parse_values
 from rollcall.benchmark.config.trial import Analysis, Trial
+from rollcall.cli.options import err, say
 from rollcall.leaderboard.paper.experiment import PaperExperiment
 
 if TYPE_CHECKING:
@@ -123,10 +124,13 @@ def plans_of(
         if rounds is not None:
             chosen = chosen.varied({"rounds": [rounds]})
         chosen = chosen.varied(parse_all("set", settings or []))
+        chosen = chosen.only(parse_all("only", only or []))
         if answer is not None:
             answer.check_seeds(chosen)
+            if without := answer.check_cells(chosen):
+                say(f"{tuned} has no settings for {counted(without, 'trial')}; these run as the experiment says", err)
         file = Path(one) if Path(one).is_file() else None
-        plans.append(Plan(chosen.only(parse_all("only", only or [])), not only, file))
+        plans.append(Plan(chosen, not only, file))
     return plans
 
 

@@ -62,3 +62,12 @@ def test_run_takes_the_settings_and_refuses_the_seeds_of_the_search(tmp_path, st
         ("fedavg", 0.5, 4),
         ("fedpbc", 0.25, 4),
     }
+
+
+def test_settings_of_other_cells_are_refused_and_trials_without_settings_are_counted(tmp_path):
+    one = tuned(best={"fedavg": tuned().best["fedavg"]})
+    experiment = Experiment.read(write(tmp_path))
+    assert one.check_cells(experiment) == len(list(places(experiment))) / 2  # fedpbc has none
+    assert one.check_cells(experiment.only({"algorithm": ["fedavg"]})) == 0
+    with pytest.raises(SettingError, match=r"^tuned: the file has settings of fedavg; none of them is run$"):
+        one.check_cells(experiment.only({"algorithm": ["fedpbc"]}))
