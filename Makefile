@@ -14,7 +14,7 @@ demo: .venv/installed  ## run the quickstart benchmark and print its leaderboard
 test: .venv/installed  ## run what a contributor runs: all tests but those marked `full`
 	$(BIN)/pytest --numprocesses 3 --dist worksteal -m "not full"
 
-test-all: .venv/installed  ## run all tests: also kills, Ray, servers, every experiment
+test-all: .venv/installed  ## run all tests: also kills, Ray, every experiment
 	$(BIN)/pytest --numprocesses 3 --dist worksteal
 
 faults: .venv/installed  ## run the tests marked `fault`: kills, full disks, damage, alteration and attacks

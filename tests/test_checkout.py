@@ -1,4 +1,4 @@
-"""A checkout tests its own code, and a copy of it without links says what is missing."""
+"""A checkout tests its own code, and checks the shapes of arrays while tests run."""
 
 import shutil
 import subprocess
@@ -6,8 +6,13 @@ import sys
 from pathlib import Path
 
 import pytest
+import torch
+import typecheck
+from jaxtyping import TypeCheckError
 
 import rollcall.algorithms  # noqa: F401
+from rollcall.algorithms import Rows
+from rollcall.algorithms.fedpbc import LocalModels
 
 ROOT = Path(__file__).parents[1]
 LINKED = ("algorithms", "benchmark", "leaderboard", "participation", "tasks")
@@ -52,3 +57,27 @@ def test_a_link_that_arrived_as_a_file_is_told_in_one_line(copy):
         f"ImportError: {copy}/rollcall: the symbolic links of the source code are missing (a zip download, or Windows); "
         "clone with git (on Windows: git clone -c core.symlinks=true), or install an sdist or a wheel"
     )
+
+
+def test_wrong_shapes_are_refused():
+    rows = Rows.begin(torch.zeros(2), 3)
+    clients = torch.tensor([0, 2])
+    assert rows.put(clients, torch.ones(2, 2)).dense().sum() == 4
+    for call in (
+        lambda: Rows.begin(torch.zeros(2, 2), 3),  # of a class method
+        lambda: rows.put(clients, torch.ones(1, 2)),  # of two arguments that do not fit each other
+        lambda: rows[torch.tensor([0.0])],  # the type of the numbers
+        lambda: LocalModels(torch.zeros(3)),  # of a dataclass
+    ):
+        with pytest.raises(TypeCheckError):
+            call()
+
+
+def test_the_first_calls_in_a_test_are_checked():
+    rows = Rows.begin(torch.zeros(2), 1)
+    for _ in range(typecheck.CHECKED - 1):
+        rows.put(torch.tensor([0]), torch.ones(1, 2))
+    with pytest.raises(TypeCheckError):
+        rows.put(torch.tensor([0.0]), torch.ones(1, 2))
+    with pytest.raises(IndexError):  # of torch
+        rows.put(torch.tensor([0.0]), torch.ones(1, 2))

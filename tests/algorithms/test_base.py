@@ -1,9 +1,10 @@
-"""A method's own draws, estimates of availability, and iteration over local steps."""
+"""Methods' own draws, estimates of availability, local steps; and rows of those who have taken part, against a dense matrix."""
 
+import numpy as np
 import pytest
 import torch
 
-from rollcall.algorithms import Round, local_steps
+from rollcall.algorithms import Round, Rows, local_steps
 from rollcall.algorithms.availability import Watch
 
 
@@ -40,3 +41,30 @@ def test_clients_stop_after_their_own_number_of_steps():
         (k, ids.tolist(), clients[rows].tolist()) for k, ids, rows in local_steps(clients, torch.tensor([2, 4, 1]))
     ]
     assert steps == [(0, [7, 3, 9], [7, 3, 9]), (1, [7, 3], [7, 3]), (2, [3], [3]), (3, [3], [3])]
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_like_a_dense_matrix(dtype):
+    """Uneven rounds, empty ones, one of everybody; what was given before stays as it was."""
+    draw = np.random.default_rng(3)
+    m, d = 23, 4
+    first = draw.normal(size=d)
+    kept, dense, seen, past = Rows.begin(torch.tensor(first, dtype=dtype), m), np.tile(first, (m, 1)), set(), []
+    for t in range(60):
+        active = np.arange(m) if t == 40 else np.flatnonzero(draw.random(m) < draw.choice([0, 0.02, 0.2]))
+        news = draw.normal(size=(len(active), d)).astype(np.float32)
+        past.append((kept, kept.values.clone(), kept.place.clone()))
+        kept = kept.put(torch.from_numpy(active), torch.tensor(news, dtype=dtype))
+        dense[active] = news
+        seen |= set(active.tolist())
+        assert len(kept.values) == 1 + len(seen)
+        assert np.flatnonzero(kept.stored.numpy()).tolist() == sorted(seen)
+        assert torch.equal(kept.dense(), torch.tensor(dense, dtype=dtype))
+        asked = draw.permutation(m)[:5]
+        assert torch.equal(kept[torch.from_numpy(asked)], torch.tensor(dense[asked], dtype=dtype))
+        assert kept.mean().double().numpy() == pytest.approx(dense.mean(axis=0), abs=1e-6)
+        assert kept.mean().dtype == dtype
+    assert len({len(values) for _, values, _ in past}) > 5
+    for before, values, place in past:
+        assert torch.equal(before.values, values)
+        assert torch.equal(before.place, place)

@@ -62,19 +62,6 @@ def test_a_probe_finds_what_rounds_clients_and_evaluations_cost(monkeypatch):
     assert seconds == pytest.approx(25 * (LOOP + 0.09) + 2 * 2 * 0.5 + 4 * 0.5)
 
 
-def test_kinds_of_work_are_probed_once_and_methods_that_ask_all_are_charged_for_all(monkeypatch):
-    called = clocked(monkeypatch, client=0.03, batch=0.5)
-    trials = [
-        Trial.read(DIGITS | {"algorithm": name, "seed": seed}) for name in ("fedavg", "fedpbc") for seed in (0, 1)
-    ]
-    watched = []
-    found = estimates(trials, lambda kinds: watched.append(len(kinds)) or kinds)
-    rounds = [(found[trial.digest] - 4 * 2 * 0.5) / 25 for trial in trials]
-    assert rounds == pytest.approx([LOOP + 0.09] * 2 + [LOOP + 0.36] * 2)
-    assert max(called) == 8  # of the twelve, no more than a quarter second bears
-    assert watched == [1]  # kind of work, for four trials
-
-
 def test_roll_calls_are_counted():
     targets = {"name": "quadratic", "targets": np.zeros((4, 1))}
     mask = np.zeros((400, 4))

@@ -100,23 +100,6 @@ def test_a_baseline_in_every_form(file, tmp_path, capsys):
     )
 
 
-@pytest.mark.full
-def test_methods_over_conditions_have_files_of_their_own(file, tmp_path, capsys):
-    content = yaml.safe_load(Path(file).read_text())
-    models = [{"name": "bernoulli", "probability": one} for one in (0.5, 0.7)]
-    Path(file).write_text(
-        yaml.safe_dump(content | {"source": "", "claims": [], "grid": content["grid"] | {"participation": models}})
-    )
-    assert rollcall(capsys, "run", file, "--executor", "inline")[0] == 0
-    code, out, err = rollcall(capsys, "leaderboard", file, "--overall")
-    assert (code, err) == (0, "")
-    assert "over 2 conditions" in " ".join(out.split())
-    files = [f"overall.{end}" for end in ("md", "csv", "tex", "svg", "pdf", "png")]
-    assert all((tmp_path / "runs" / "mine" / name).stat().st_size for name in files)
-    code, _, err = rollcall(capsys, "leaderboard", file, "--overall", "--only", "participation=bernoulli#2")
-    assert err.startswith("error: overall: 1 of 1 conditions have a value of train/distance for each of ")
-
-
 def links(folder):
     """The links of all pages of a site that lead nowhere: to a file that is not there, or a place that it does not have."""
     texts = {page: page.read_text() for page in folder.rglob("*.html")}

@@ -5,10 +5,10 @@ import json
 import numpy as np
 import pytest
 import yaml
-from command import rollcall, write
+from command import rollcall
 
 from rollcall.cli.participation import load
-from rollcall.participation import Bernoulli, Population, Trace, fits
+from rollcall.participation import Population, Trace, fits
 from rollcall.participation.summary import summarise
 
 
@@ -92,26 +92,3 @@ def test_the_facts_of_the_phones(phones, capsys):
         assert (features["lag 1"] == pytest.approx(0.888, abs=0.01)) == (name in ("trace", "markov_pi_lambda"))
         assert (features["shares"] > 0.98) == (name != "uniform")
     assert fits["copula"]["pairs"] == pytest.approx(fits["trace"]["pairs"], abs=0.002)
-
-
-def test_models_of_an_experiment_go_by_name(tmp_path, capsys, store):
-    grid = {
-        "participation": [
-            "full",
-            {"name": "bernoulli", "probability": 0.5},
-            {"name": "bernoulli", "probability": 0.25},
-        ],
-        "algorithm": ["fedavg", "mifa"],
-    }
-    file = write(tmp_path, grid=grid)
-    assert model_of(f"{file}:bernoulli").probability(0).tolist() == [0.5] * 3
-    assert model_of(f"{file}:bernoulli#2").probability(0).tolist() == [0.25] * 3
-    for wanted in ("", ":markov"):
-        code, out, err = rollcall(capsys, "participation", file + wanted)
-        assert (code, out) == (2, "")
-        assert "must be one of full, bernoulli, bernoulli#2" in err
-    single = write(tmp_path, "single", grid={"algorithm": ["fedavg"]})
-    assert isinstance(model_of(single), Bernoulli)
-    based = tmp_path / "based.yaml"
-    based.write_text(f"{{title: One method, base: {single}}}")
-    assert isinstance(model_of(str(based)), Bernoulli)

@@ -53,22 +53,6 @@ def test_states_rates_and_time_left(folders, store, capsys):
     assert "tiny" not in rollcall(capsys, "status", "paper/fig")[1]
 
 
-def test_a_file_in_another_folder_and_a_file_with_a_base(store, tmp_path, capsys):
-    """`run` puts the runs of mine/tiny.yaml into tiny, and those of a file with a base into the folder of the base."""
-    (tmp_path / "mine").mkdir()
-    file = write(tmp_path / "mine")
-    based = tmp_path / "mine" / "faster.yaml"
-    based.write_text(f"{{title: One seed, base: {file}, grid: {{algorithm: [fedavg], seed: [2]}}}}")
-    for one in (file, str(based)):
-        assert rollcall(capsys, "run", one, "--executor", "inline")[0] == 0
-        entries = json.loads(rollcall(capsys, "status", one, "--json")[1])
-        assert {(entry["experiment"], entry["state"]) for entry in entries} == {("tiny", "finished")}
-        assert len(entries) == {file: 4, str(based): 5}[one]
-    write_status(store / "fedpbc" / "table1" / "a", "finished")  # Table II reads the runs of Table I
-    (entry,) = json.loads(rollcall(capsys, "status", "fedpbc/table2", "--json")[1])
-    assert entry["experiment"] == "fedpbc/table1"
-
-
 @pytest.mark.full
 def test_stale_and_failed_trials_are_deleted_when_told(store, tmp_path, capsys):
     file = write(tmp_path, grid={"seed": [0, 1], "algorithm": ["fedavg"]})

@@ -15,7 +15,6 @@ from rollcall.leaderboard.tables import (
     against,
     overall,
     overall_table,
-    pairs,
 )
 from tests.support.results import ends, experiment, runs
 
@@ -93,18 +92,6 @@ def test_a_round_that_was_not_reached_is_later_than_the_last():
     assert (one.wins, one.verdict(), one.text) == ((3, 0, 0), 1, "below -80†")
     reverse = replace(one, cell=one.other, other=one.cell)
     assert (reverse.wins, reverse.text) == ((0, 0, 3), "above +80†")
-
-
-def test_pairs_have_equal_settings_seeds_and_rounds():
-    mine = experiment()
-    made = runs(mine, ends)
-    fewer = [run for run in made if (run.settings["algorithm"], run.tags["seed"]) != ("mifa", "1")]
-    found = pairs(cells(mine, fewer), "mifa", "fedavg")
-    where = [(one.labels["participation"], other.labels["participation"]) for one, other in found]
-    assert where == [("often", "often"), ("seldom", "seldom")]
-    assert [[*cell.runs] for pair in found for cell in pair] == [["0", "2"]] * 4
-    assert [one.labels["algorithm"] for one, _ in pairs(cells(mine, made), "often", "seldom")] == ["fedavg", "mifa"]
-    assert pairs(cells(mine, made), "fedavg", "fedpbc") == []
 
 
 def ranking_of(values, metric=ACCURACY, **grid):

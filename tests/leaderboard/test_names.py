@@ -13,7 +13,6 @@ from rollcall.leaderboard.names import (
     _names,
     label_name,
     method_name,
-    model_name,
     paper_of,
     style,
 )
@@ -73,16 +72,6 @@ def test_every_method_has_a_paper_and_no_name_is_left_of_a_method_that_is_gone()
 )
 def test_a_method_is_shown_by_its_name(label: str, name: str) -> None:
     assert method_name(label) == name
-
-
-def test_labels_of_other_axes() -> None:
-    assert model_name("markov_pi_lambda") == "Markov (pi, lambda)"
-    assert model_name("bernoulli#2") == "Bernoulli (2)"
-    assert label_name("task.model", "mlp") == "Fully connected network"
-    for label in ("site #1, nights", "site#1", "north k=3", "on", "1e3"):  # the user's own words
-        assert label_name("participation", label) == label
-    assert label_name("clients", "lambda = 0.9, 0, 0") == "lambda = 0.9, 0, 0"
-    assert label_name("task.partition.alpha", "0.1") == "0.1"
 
 
 def methods(name: str) -> frozenset[str]:

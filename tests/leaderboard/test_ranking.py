@@ -43,13 +43,6 @@ def test_every_trial_has_its_labels(mine):
         assert {name: axis.label(settings) for name, axis in made.items()} == labels
 
 
-def test_a_run_with_other_settings_has_no_label_on_the_axis_that_sets_them(mine):
-    settings, labels = settings_of(mine)[0]
-    off = {axis.name: axis.label(settings | {"local.lr": "0.3"}) for axis in axes(mine)}
-    assert off == labels | {"pace": None, "panel": None}
-    assert {axis.name: axis.label(settings | {"rounds": "7", "seed": "9"}) for axis in axes(mine)} == labels
-
-
 OFTEN, SINE = (("participation", "bernoulli"), ("p", "1")), (("participation", "bernoulli"), ("p", "2"))
 LABELS = {tuple(sorted(OFTEN)): "bernoulli", tuple(sorted(SINE)): "bernoulli#2"}
 AXIS = Axis("participation", frozenset({"p", "participation"}), LABELS)

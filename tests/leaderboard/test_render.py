@@ -36,19 +36,6 @@ def test_markdown():
     assert render.markdown(PLAIN).endswith("| 50.0 ± 25.0 |  | 2 |\n\nhow\n")
 
 
-def test_latex():
-    assert render.latex(TABLE).splitlines()[2:] == [
-        r"\begin{tabular}{llrrr}",
-        r"\toprule",
-        r"method & lr & accuracy \% & diff & seeds \\",
-        r"\midrule",
-        r"a\_1 & 0.1 & \textbf{50.0 $\pm$ 25.0} & $-$10.0 & 2 \\",
-        r"b &  & inf &  & 1 \\",
-        r"\bottomrule",
-        r"\end{tabular}",
-    ]
-
-
 HARD = render.Table(
     [render.Column("méthode | a_1 ≥ 10 %", words=True), render.Column("minus b ↓")],
     [

@@ -28,20 +28,6 @@ def test_the_table_as_the_paper_lays_it_out(numbers):
     assert r"MIFA & 75.0 $\pm$ 7.1 & (61.5 $\pm$ 0.5)* &  & 75.0 $\pm$ 7.1 & 40.0 & +35.0 &" in latex(table)
 
 
-def test_metrics_that_nobody_measured_have_no_column_and_ranges_are_told():
-    made = experiment(report={"metrics": {"test/accuracy": "max", "train/loss": "min"}, "columns": ["participation"]})
-    some = [*runs(made, lambda *_: 0.5, rounds=50)[:5], *runs(made, lambda *_: 0.5)[8:]]
-    table = paper_table(made, cells(made, some), [])
-    assert not any("loss" in column.title for column in table.columns)
-    assert {row[-1] for row in table.rows} <= {
-        "50 to 100 of 100",
-        "50 of 100",
-        "100 of 100",
-    }
-    assert "mean of the last 40 rounds (4 evaluations)" in paper_table(*reported_over(40)).caption
-    assert paper_table(*reported_over(1)).caption.startswith("last evaluation; ")
-
-
 def reported_over(last_rounds):
     made = experiment(report={"metrics": {"test/accuracy": "max"}, "last_rounds": last_rounds})
     return made, cells(made, runs(made, lambda *_: [0.5] * 11)), []

@@ -12,7 +12,6 @@ from scipy.stats import multivariate_normal, norm
 from separation_oracle import brute_separation
 
 from rollcall.participation import MODELS, Population
-from rollcall.participation.base import members
 from rollcall.participation.independent import successive
 from rollcall.participation.minimum_separation import product
 from rollcall.participation.probabilities import sine
@@ -187,19 +186,6 @@ def test_minimum_separation(R):
     assert model.probability(7) == (pytest.approx(np.repeat(p / p.sum(), 2)) if R == 0 else None)
 
 
-def test_minimum_separation_deals_out_groups():
-    model = MODELS["minimum_separation"](Population(12, seed=3), probability=1.0, separation=2, groups=3, shuffled=True)
-    rounds = [set(model.active(t)) for t in range(6)]
-    assert [len(a) for a in rounds] == [4] * 6
-    assert rounds[:3] == rounds[3:]
-    assert set.union(*rounds[:3]) == set(range(12))
-    assert {0, 1, 2, 3} not in rounds
-    assert model.stationary == pytest.approx(np.full(12, 1 / 3))
-    shuffled = [members("groups", Population(60, seed), 3, shuffled=True) for seed in (0, 0, 1)]
-    assert (shuffled[0] == shuffled[1]).all()
-    assert (shuffled[0] != shuffled[2]).any()
-
-
 def test_clustered_markov_is_one_chain_a_cluster():
     model = MODELS["clustered_markov"](Population(20, seed=1))
     T = 12_000
@@ -316,7 +302,7 @@ def test_what_is_refused(name, options, complaint):
     [("bernoulli", {"probability": np.linspace(0.1, 0.8, 10)}), ("group_events", {"max_active": 2, "reading": "cap"})],
 )
 def test_the_stated_share_is_the_measured_one(name, options):
-    """c_i = E[1{i in A} / |A|]; `theory.weights` is tested against enumeration."""
+    """c_i = E[1{i in A} / |A|]; `participation.weights` is tested against enumeration."""
     T = 6000
     model = MODELS[name](Population(10, seed=4), **options)
     mask = record(model, T)

@@ -57,17 +57,6 @@ def test_a_trace_that_does_not_fit_is_refused(options, complaint):
         Trace(Population(3), **options)
 
 
-def test_clients_replay_chosen_devices():
-    mask = np.array([[1, 0, 0, 1], [0, 1, 0, 1]])
-    model = Trace(Population(2), mask=mask, devices=np.array([3, 1]))
-    assert [model.active(t).tolist() for t in range(2)] == [[0], [0, 1]]
-    # Shuffled: each client has one of the devices, none of them twice, and seeds differ.
-    drawn = [Trace(Population(3, seed), mask=mask, shuffle=True).mask for seed in range(20)]
-    columns = {tuple(column) for column in mask.T}
-    assert all({tuple(column) for column in one.T} <= columns and len(set(map(tuple, one.T))) == 3 for one in drawn)
-    assert len({one.tobytes() for one in drawn}) > 10
-
-
 def test_a_random_start_shifts_rounds_and_what_an_oracle_knows():
     p = np.array([[0.1, 0.5], [0.2, 0.6], [0.3, 0.7]])
     mask = np.array([[1, 0], [0, 1], [1, 1]])

@@ -114,10 +114,6 @@ def without_round(seed):
     return squares(seed).drop(columns="round")
 
 
-def text(seed):
-    return squares(seed).assign(name="a")
-
-
 class Halves(Participation):
     """A sound participation model: each client is available with probability 1/2."""
 
@@ -138,11 +134,6 @@ class Halves(Participation):
 class Descending(Halves):
     def active(self, t):
         return super().active(t)[::-1]
-
-
-class Thrown(Halves):
-    def active(self, t):
-        return np.flatnonzero(np.random.rand(self.clients) < 0.5)  # noqa: NPY002
 
 
 class Percent(Halves):
@@ -250,20 +241,6 @@ def holed(seed):
     inputs, targets = (column.clone() for column in data.splits["train"])
     inputs[3, 1], targets[5] = torch.nan, torch.inf
     return Slope(), ClientData({**data.splits, "test": (inputs, targets)}, np.split(np.arange(12), 3), seed=seed)
-
-
-class Patched(Slope):
-    """Sound: NaN stands for a missing input, which counts as 0."""
-
-    def metrics(self, batch):
-        return super().metrics((batch[0].nan_to_num(), batch[1]))
-
-
-def patched(seed):
-    data = _data(seed)
-    inputs, targets = (column.clone() for column in data.splits["train"])
-    inputs[[0, 7], 1] = torch.nan
-    return Patched(), ClientData({"train": (inputs, targets)}, np.split(np.arange(12), 3), seed=seed)
 
 
 def summed(seed):

@@ -1,7 +1,5 @@
 """Image tasks: normalisation, metrics, splits, and a plain Trainer."""
 
-from functools import partial
-
 import numpy as np
 import pytest
 import torch
@@ -12,7 +10,6 @@ from torch import nn
 from rollcall.benchmark.federation.simulation import quiet
 from rollcall.tasks import digits
 from rollcall.tasks.images import Classification
-from rollcall.tasks.partitions import by_label
 
 
 def fit(task, data, epochs):
@@ -77,20 +74,6 @@ def test_some_labels_alone_are_kept_and_renamed():
     assert split.splits["validation"][1].unique().tolist() == [0, 1, 2]
     with pytest.raises(ValueError, match=r"^labels: \[1, 10\] is not allowed; must be different labels"):
         digits(0, clients=2, labels=[1, 10])
-
-
-def test_what_a_partition_leaves_out_is_no_part_of_training():
-    _, whole = digits(0, clients=2)
-    pixels, labels = whole.splits["train"]
-    _, data = digits(0, clients=4, partition=partial(by_label, sizes=[1, 2, 1], only=[4, 1, 8]))
-    kept = torch.isin(labels, torch.tensor([1, 4, 8]))
-    assert torch.equal(data.splits["train"][0], pixels[kept])
-    assert len(data.splits["test"][0]) == 360
-    seen = np.concatenate(data.parts)
-    assert np.array_equal(np.sort(seen), np.arange(int(kept.sum())))
-    for client, label in enumerate([4, 1, 1, 8]):
-        assert (data.splits["train"][1][data.parts[client]] == label).all()
-        assert data.histogram[client].tolist() == [len(data.parts[client]) * (c == label) for c in range(10)]
 
 
 def test_a_plain_trainer_trains_digits_centrally():

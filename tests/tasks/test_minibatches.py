@@ -1,11 +1,13 @@
-"""Minibatches: epochs, ragged ends, and no dependence on who was asked before."""
+"""Minibatches: epochs, ragged ends, and no dependence on who was asked before; the rows of clients."""
 
 import numpy as np
 import pytest
+import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rollcall.tasks import Minibatches
+from rollcall.tasks import Minibatches, quadratic
+from rollcall.tasks.base import Holdings
 from rollcall.tasks.streams import stream, streams
 
 PARTS = [np.array([10, 11, 12, 13, 14, 15, 16]), np.array([3]), np.array([20, 21, 22, 23])]
@@ -74,3 +76,40 @@ def test_many_generators_are_those_of_single_keys(seed):
     keys[0], keys[1] = 0, (2**32 - 1, 5)
     for generator, key in zip(streams(seed, "minibatch", keys), keys.tolist(), strict=True):
         assert np.array_equal(generator.permutation(1000), stream(seed, "minibatch", *key).permutation(1000))
+
+
+HELD = [np.array([4, 0, 2]), np.array([5]), np.array([3, 1])]
+
+
+def order(loader):
+    return torch.cat([targets for targets, _ in loader])[:, 0].tolist()
+
+
+def test_each_epoch_has_its_own_order():
+    loaders = [quadratic(seed, targets=torch.arange(100.0).numpy())[1].train_dataloader() for seed in (0, 0, 1)]
+    first, again, other = ([order(loader) for _ in range(3)] for loader in loaders)
+    assert [sorted(epoch) for epoch in first] == [list(range(100))] * 3
+    assert len({tuple(epoch) for epoch in [*first, *other, list(range(100))]}) == 7
+    assert first == again
+
+
+def test_a_client_s_rows_are_those_given():
+    held = Holdings.of(HELD)
+    assert [rows.tolist() for rows in held] == [part.tolist() for part in HELD]
+    assert [held[i].tolist() for i in (2, -1, 0)] == [[3, 1], [3, 1], [4, 0, 2]]
+    assert [rows.tolist() for rows in held[1:]] == [[5], [3, 1]]
+    assert len(held) == 3
+    assert held.sizes.tolist() == [3, 1, 2]
+    assert Holdings.of(held) is held
+    with pytest.raises(IndexError):
+        held[3]
+
+
+def test_every_row_has_its_owner():
+    assert Holdings.of(HELD).owners().tolist() == [0, 2, 0, 2, 0, 1]
+
+
+def test_padded_rows_repeat_the_first():
+    holdings = Holdings.of([np.array([4, 7]), np.array([1]), np.array([9, 8, 3])])
+    assert holdings.padded(np.array([2, 0, 1]), 3).tolist() == [[9, 8, 3], [4, 7, 4], [1, 1, 1]]
+    assert holdings.padded(np.array([2]), 2).tolist() == [[9, 8]]

@@ -140,21 +140,6 @@ def test_what_is_never_guessed(tmp_path, columns, options, complaint):
         numbered(tmp_path, columns, **options)
 
 
-def test_what_options_choose(tmp_path):
-    amounts = numbered(tmp_path, {"y": WHOLE}, outcome="amounts", test=0.0)
-    assert amounts[0].classes is None
-    assert sorted(amounts[1].splits["train"][1].tolist()) == WHOLE.tolist()
-    assert numbered(tmp_path, {"y": np.arange(40) % 3}, outcome="classes")[0].classes == 3
-    assert numbered(tmp_path, {"y": np.arange(40) / 3})[0].classes is None
-    zip_codes = {"zip": np.arange(40) % 4 + 12000}
-    assert numbered(tmp_path, zip_codes)[1].splits["train"][0].shape == (32, 2)
-    assert numbered(tmp_path, zip_codes, categories=["zip"])[1].splits["train"][0].shape == (32, 5)
-    sites = {"site": ["a"] * 38 + ["b"] * 2}
-    with pytest.warns(UserWarning, match="left out 2 rows of 1 clients with fewer than 10 rows"):
-        data = numbered(tmp_path, sites, empty_clients="keep")[1]
-    assert (data.names, data.parts.sizes.tolist()) == (("a", "b"), [31, 0])
-
-
 def test_a_log_is_joined_by_name(tmp_path):
     """EU is client 0 and NA client 1, in the table and in the log; the log has a third site."""
     (tmp_path / "log.csv").write_text("client,start,end\nNA,0,600\nEU,600,1200\nSA,0,1200\n")

@@ -1,4 +1,4 @@
-"""Choices from outside the suite: every way to name them means the same."""
+"""Choices from outside the suite: every way to name them means the same; the kind of a part, seen from its base class."""
 
 import importlib.util
 import sys
@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from rollcall import SettingError, Trial, algorithms, simulate
-from rollcall.benchmark.config.choice import read
+from rollcall.benchmark.config.choice import kind_of, read
 from rollcall.benchmark.config.digest import digest
 from rollcall.participation import Bernoulli, Population, stream
 
@@ -206,3 +206,56 @@ def test_a_class_and_an_object_with_active_are_participation_models(roll_calls):
         SettingError, match=r"roll_calls.py:\d+: active: a mask of shape \(4,\) is not allowed \(round 0\)"
     ):
         simulate(quadratic(module.Longer))
+
+
+PARTS = """
+import numpy as np
+import pandas as pd
+import torch
+import torchmetrics
+from torch import nn
+
+from rollcall.algorithms import FedAvg
+from rollcall.participation import Participation
+from rollcall.tasks import Task
+
+class Method(FedAvg): ...
+class RollCall(Participation): ...
+class Duck:
+    def active(self, t): ...
+class Network(nn.Module): ...
+class Count:
+    def update(self, predictions, targets): ...
+    def compute(self): ...
+    def reset(self): ...
+class Steps(torch.optim.SGD): ...
+class Other: ...
+class Problem(Task): ...
+
+def table(seed) -> pd.DataFrame: ...
+
+mask = np.ones((4, 3), bool)
+vector = np.ones(3)
+duck, kappa, count, net = Duck(), torchmetrics.CohenKappa("multiclass", num_classes=3), Count(), nn.Linear(2, 2)
+"""
+KINDS = {
+    "algorithm": ["Method"],
+    "participation": ["RollCall", "Duck", "duck", "mask"],
+    "model": ["Network", "net"],
+    "metric": ["kappa", "Count", "count"],
+    "server_optimizer": ["Steps"],
+    "task": ["Problem"],
+}
+UNCLEAR = ["Other", "table", "vector"]
+
+
+def test_each_part_is_of_its_kind(tmp_path):
+    (tmp_path / "parts.py").write_text(PARTS)
+    seen = {
+        kind: [name for name in names if kind_of(f"{tmp_path}/parts.py:{name}") == kind]
+        for kind, names in KINDS.items()
+    }
+    assert seen == KINDS
+    for name in UNCLEAR:
+        with pytest.raises(SettingError, match=r"not clear from a base class; say it with --kind \(task, model"):
+            kind_of(f"{tmp_path}/parts.py:{name}")

@@ -78,19 +78,6 @@ def test_an_axis_is_joined_where_it_stands():
     assert cells(nowhere) == [(0, "fedau"), (0, "fedpbc")]
 
 
-@pytest.mark.parametrize(
-    ("change", "complaint"),
-    [
-        ({"trial": {"local": {"steps": 0}}}, r"^panel long: local.steps: 0 is not allowed; must be greater than 0"),
-        ({"grid": {"algorithm": [{"mu": 1}]}}, r"^panel long: algorithm.name: is missing in {'mu': 1}; must be one of"),
-        ({"analysis": "class_weigths"}, r"^panel long: analysis.name: 'class_weigths' is not allowed; must be one of"),
-    ],
-)
-def test_an_error_names_the_panel(change, complaint):
-    with pytest.raises(SettingError, match=complaint):
-        trials(Experiment.model_validate(BASE | {"panels": {"short": {}, "long": change}}))
-
-
 VARIANT = {"about": "more"}
 
 

@@ -1,4 +1,4 @@
-"""Settings as text: numbers with an exponent in files and on the command line, assignments, numbers with nouns, times."""
+"""Settings as text and YAML files: numbers with an exponent, assignments, paths, hostile documents, times."""
 
 import pytest
 import yaml
@@ -81,3 +81,30 @@ def test_times_as_people_write_them():
     for text in ("2", "h", "2 h", "2d", "-1h", "0h", "1e3s"):
         with pytest.raises(SettingError, match=rf"^every: '{text}' is not allowed; must be a number above 0 with s, m"):
             read_time(text, "every")
+
+
+def test_files_are_relative_to_the_yaml_file(tmp_path):
+    (tmp_path / "a.yaml").write_text("mask: m.npy\nlist: [p.csv, word, 3]\ninner: {file: x.parquet}\n")
+    assert load_yaml(tmp_path / "a.yaml") == {
+        "mask": str(tmp_path / "m.npy"),
+        "list": [str(tmp_path / "p.csv"), "word", 3],
+        "inner": {"file": str(tmp_path / "x.parquet")},
+    }
+
+
+@pytest.mark.parametrize(
+    ("content", "complaint"),
+    [
+        (
+            b"trial:\n  rounds: 3\n  local: {lr: 1}\n  rounds: 4\n",
+            "line 4: 'rounds' is already set in line 2; remove one",
+        ),
+        (bytes(range(256)), r"is not YAML \('utf-8' codec can't decode"),
+        (None, r"cannot be read \(No such file or directory\)"),
+    ],
+)
+def test_a_file_that_cannot_be_read_is_refused(content, complaint, tmp_path):
+    if content is not None:
+        (tmp_path / "a.yaml").write_bytes(content)
+    with pytest.raises(SettingError, match=rf"a.yaml: {complaint}"):
+        load_yaml(tmp_path / "a.yaml")

@@ -70,18 +70,6 @@ def test_a_broken_method_fails_for_its_reason(name):
     assert start - 1 <= int(line) < end  # a class begins with its decorator
 
 
-def test_a_part_without_a_base_class_needs_its_kind(capsys, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    Path("mine.py").write_text("def table(seed):\n    return 1\n")
-    code, _, err = rollcall(capsys, "check", "mine.py:table")
-    assert code == 2
-    assert err.startswith("error: mine.py:table: its kind is not clear from a base class; say it with --kind (task, ")
-    assert len(err.splitlines()) == 1
-    code, out, _ = rollcall(capsys, "check", "mine.py:table", "--kind", "task")
-    assert code == 1
-    assert out.startswith("mine.py:table (task) fails")
-
-
 @pytest.mark.full
 def test_the_released_selection_of_f3ast_computes_at_inactive_clients(capsys):
     """It takes positions in the list of active clients for ids, as docs/algorithms.md says."""

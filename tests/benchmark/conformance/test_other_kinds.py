@@ -24,7 +24,7 @@ SOUND = {
     "speed": ["steady"],
     "partition": ["iid"],
     "model": ["linear", "mlp"],
-    "task": ["slope", "patched"],
+    "task": ["slope"],
     "schedule": ["constant", "faded"],
 }
 
@@ -37,9 +37,7 @@ BROKEN = {
     "of_the_first": ("metric", "0.9 and 0.0"),
     "Forgetful": ("server_optimizer", " and ["),
     "without_round": ("analysis", "4 rows of value"),
-    "text": ("analysis", "other values in name"),
     "Descending": ("participation", "1, 0] in round 0"),
-    "Thrown": ("participation", "a global generator was used"),
     "Percent": ("participation", "[50.0, 50.0"),
     "OverstatedNow": ("participation", "over 400 seeds"),
     "OverstatedLater": ("participation", "over 2000 rounds"),

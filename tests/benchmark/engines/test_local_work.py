@@ -11,7 +11,7 @@ from torch.optim import SGD
 
 from rollcall.algorithms import LocalWork
 from rollcall.benchmark.engines import Feed, FlatTask, LocalTraining, Sequential, Vectorised, held_out_splits
-from rollcall.tasks import ClientData, Minibatches, Task, leaf_synthetic
+from rollcall.tasks import Minibatches, leaf_synthetic
 
 STEPS = np.array([2, 6, 1, 10, 6, 4])
 OPTIMIZERS = {
@@ -140,30 +140,3 @@ def test_gradients_are_counted_and_losses_are_noted(leaf):
     assert [call.tolist() for call in work.loss_calls] == [losses.tolist(), held_out.tolist()]
     assert work.steps == 3
     assert work.steps_of(clients).tolist() == [3, 2]
-
-
-class Largest(Task):
-    """Its loss cannot be computed for no samples."""
-
-    def __init__(self):
-        super().__init__(lr=0.1)
-        self.x = nn.Parameter(torch.zeros(1))
-
-    def metrics(self, batch):
-        return {}
-
-    def loss(self, batch):
-        return (batch[0] @ self.x).max()
-
-
-def test_a_client_without_samples_has_no_loss():
-    """The clients 0, 1, 2 hold the held-out samples [2], none, [3, 5]; at x = 2 the largest products are 4 and 10."""
-    task, samples = Largest(), torch.tensor([[2.0], [3.0], [5.0]])
-    data = ClientData(
-        {"train": (samples,), "test": (samples,)}, list(np.arange(3)[:, None]), owners={"test": np.array([0, 2, 2])}
-    )
-    feed = Feed(task, data.splits["train"], Minibatches(data.parts, 1, seed=0), held_out_splits(data, samples.device))
-    work = Sequential(FlatTask(task), feed, LocalTraining(1)).round(0, 0.1)
-    for clients, expected in (([0, 1, 2], [4.0, None, 10.0]), ([1, 2], [None, 10.0])):
-        losses = work.losses(torch.tensor(clients), torch.tensor([[2.0]]).expand(len(clients), -1), "test").tolist()
-        assert [None if loss != loss else loss for loss in losses] == expected

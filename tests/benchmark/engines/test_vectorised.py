@@ -36,18 +36,6 @@ def test_a_loss_whose_samples_depend_on_each_other_is_not_padded():
     assert (ends - expected).abs().max() < 1e-10
 
 
-def test_as_many_at_once_as_fit_and_need_no_padding():
-    _, work, _ = rigs()
-    engine = work.engine
-    each = engine.chunk_size.bytes_per_client + 16 * (
-        engine.chunk_size.bytes_per_sample + STEPS * engine.chunk_size.bytes_per_step_sample
-    )
-    numbers = [1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16, 20, 24, 28, 32, 40, 48, 56, 64, 80, 96]
-    for fitting in range(1, 101):
-        engine.chunk_size.memory = fitting * each
-        assert engine.chunk_size.clients(16, STEPS) == max(number for number in numbers if number <= fitting)
-
-
 K = np.array([1, 4, 2, 7, 3, 1])
 
 

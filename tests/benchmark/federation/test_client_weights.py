@@ -102,12 +102,6 @@ def test_the_servers_momentum_by_hand():
     assert weights(history, CLIENTS[:2])[1:].ravel() == pytest.approx([2, 0, 2, 0, 2 * 1.5 / 2.5, 2 * 1 / 2.5])
 
 
-def test_the_run_itself_stays_the_same_bits():
-    watched, plain = simulate(trial("fedpbc")), simulate(trial("fedpbc", evaluation={"every": 5}))
-    assert np.array_equal(watched.server, plain.server)
-    assert plain.history.equals(watched.history[list(plain.history)])
-
-
 def test_a_stopped_run_goes_on_with_its_weights(tmp_path):
     given = trial("fedvarp", server={"lr": 0.6, "momentum": 0.5})
     whole = simulate(given)
@@ -125,7 +119,7 @@ def test_what_cannot_be_measured_is_refused():
 
 
 def test_the_distance_of_the_weights_from_the_objective():
-    """The oracle: the distances of `theory.weights`, at the weights of each client."""
+    """The oracle: the distances of `participation.weights`, at the weights of each client."""
     history = simulate(trial("fedavg")).history.iloc[-1]
     shares = np.array([history[f"weight/{name}"] for name in CLIENTS]) / M
     uniform = np.full(M, 1 / M)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from runs import DIGITS, Count
 
-from rollcall import Trial, simulate
+from rollcall import simulate
 
 # 3 clients, d = 2, K = 2 steps of one sample. Client i needs 2 / down + 2 / speed + 2 / up seconds, with one vector:
 # 0.5 + 1 + 1 = 2.5; 0.5 + 8 + 0.25 = 8.75; 0.5 + 2 + 0.5 = 3.
@@ -43,21 +43,6 @@ def test_seconds_and_costs_by_hand(name, wait):
     history = simulate(TRIAL | {"algorithm": algorithm, "clock": CLOCK | {"wait": WAITS[wait]}}).history
     expected = np.array([[0, *values] for values in EXPECTED[name, wait]])
     assert history[COLUMNS].to_numpy().T == pytest.approx(expected, abs=1e-12)
-
-
-def test_the_speed_counts_samples_in_steps_and_epochs():
-    """4 clients with 5 samples or more in batches of 4: an epoch takes n_i / speed, K steps K times the mean batch."""
-    task = {"name": "digits", "clients": 4}
-    trial = {"task": task, "algorithm": "fedavg", "rounds": 1, "clock": {"speed": 1.0, "wait": {"first": 1}}}
-    sizes = np.array([len(part) for part in Trial.read(trial).task.build(0)[1].parts])
-    batch = int(sizes.min()) - 1
-    for local, samples in (
-        ({"epochs": 2, "batch_size": batch}, 2 * sizes),
-        ({"steps": 3, "batch_size": batch}, 3 * sizes / -(-sizes // batch)),
-        ({"steps": 3}, 3 * sizes),
-    ):
-        seconds = simulate(trial | {"local": local | {"steps": local.get("steps")}}).history["time/seconds"]
-        assert seconds.tolist() == pytest.approx([0, samples.min()])
 
 
 def test_a_failed_upload_is_not_a_client_that_is_not_there():

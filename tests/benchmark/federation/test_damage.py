@@ -52,14 +52,6 @@ def test_a_damaged_file_is_found_and_set_aside(name, tmp_path):
     assert is_whole(folder)
 
 
-def test_a_truncated_last_line_is_mended_by_the_next_run(tmp_path):
-    stopped(tmp_path)
-    with (tmp_path / "metrics.jsonl").open("a") as file:
-        file.write('{"round": 1')
-    assert RunFolder(tmp_path).history()["round"].tolist() == [0, 5, 10]
-    assert is_whole(tmp_path)
-
-
 def test_a_damaged_line_is_named(tmp_path):
     (tmp_path / "metrics.jsonl").write_text('{"round": 0}\n{"rou\n{"round": 10}\n')
     with pytest.raises(Damaged, match=r"metrics.jsonl is damaged \(line 2 is not an evaluation\)"):

@@ -1,6 +1,7 @@
-"""The Lightning module and its trainer: a round is a training step, evaluation is exact; `numerics.dtype`."""
+"""The Lightning module and its trainer: a round is a training step, evaluation is exact; `numerics.dtype`; Yogi by hand."""
 
 import sys
+from math import sqrt
 from pathlib import Path
 
 import numpy as np
@@ -18,6 +19,7 @@ from rollcall.algorithms import ALGORITHMS
 from rollcall.benchmark.config.trial import Trial
 from rollcall.benchmark.engines.sequential import Replica
 from rollcall.benchmark.federation.build import build
+from rollcall.benchmark.federation.server_optimizers import Yogi
 from rollcall.benchmark.federation.simulation import quiet
 
 
@@ -124,3 +126,17 @@ def test_rounding_is_that_of_the_bits():
     assert singles.dtype == halves.dtype == np.float32
     assert 1e-9 < np.linalg.norm(singles - exact) / np.linalg.norm(exact) < 1e-6
     assert 1e-6 < np.linalg.norm(halves - exact) / np.linalg.norm(exact) < 1e-2  # bfloat16 has eight bits
+
+
+def test_two_steps_by_hand():
+    x = nn.Parameter(torch.tensor([1.0, -2.0], dtype=torch.float64))
+    optimizer = Yogi([x], lr=0.5, betas=(0.9, 0.75), eps=0.1)
+    expected, m, v = [1.0, -2.0], [0.0, 0.0], [0.01, 0.01]
+    for gradient in ([0.2, -0.05], [-0.04, 0.3]):
+        x.grad = torch.tensor(gradient, dtype=torch.float64)
+        optimizer.step()
+        for i, g in enumerate(gradient):
+            m[i] = 0.9 * m[i] + 0.1 * g
+            v[i] -= 0.25 * g**2 * (1 if v[i] > g**2 else -1)
+            expected[i] -= 0.5 * m[i] / (sqrt(v[i]) + 0.1)
+        assert x.tolist() == pytest.approx(expected, rel=1e-12)

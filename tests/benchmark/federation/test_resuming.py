@@ -13,9 +13,9 @@ import pytest
 import torch
 import yaml
 from command import rollcall, write
-from runs import DIGITS, Asked, Count, rounds_in
+from runs import DIGITS, Count, rounds_in
 
-from rollcall import SettingError, load, simulate
+from rollcall import load, simulate
 from rollcall.benchmark.federation.run_folder import RunFolder
 from rollcall.benchmark.process import Interrupted
 from rollcall.benchmark.sweep.mlflow_copy import Mirror
@@ -73,19 +73,6 @@ def test_a_run_that_grows_ends_like_one_of_all_rounds(name, server, tmp_path):
     assert load(folder).history.equals(whole.history)
     assert (RunFolder(folder).finished, RunFolder(folder).state) == (23, "finished")
     assert yaml.safe_load((folder / "trial.yaml").read_text())["rounds"] == 23
-
-
-def test_the_shorter_run_stays_while_it_grows(tmp_path):
-    trial = MARKOV | {"algorithm": "mifa"}
-    short = simulate(trial | {"rounds": 10}, folder=tmp_path)
-    with pytest.raises(Interrupted, match="stopped after round 15 of 40"):
-        simulate(trial | {"rounds": 40}, folder=tmp_path, stop=Asked(5))
-    assert (RunFolder(tmp_path).finished, RunFolder(tmp_path).state) == (10, "interrupted")
-    again = simulate(trial | {"rounds": 10}, folder=tmp_path)
-    assert np.array_equal(again.model, short.model)
-    assert again.history.equals(short.history)
-    with pytest.raises(SettingError, match="rounds: 12 is not allowed; must be at least 15, already done"):
-        simulate(trial | {"rounds": 12}, folder=tmp_path)
 
 
 @pytest.mark.fault

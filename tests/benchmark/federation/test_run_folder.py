@@ -10,7 +10,7 @@ from runs import DIGITS
 
 from rollcall import SettingError, simulate
 from rollcall.benchmark.config.trial import Trial
-from rollcall.benchmark.federation.run_folder import RunFolder, run_folders, set_aside
+from rollcall.benchmark.federation.run_folder import RunFolder
 
 
 def test_a_run_folder_tells_the_whole_story(tmp_path):
@@ -69,27 +69,3 @@ def test_status_follows_about_once_a_second_and_ends_exact(tmp_path, monkeypatch
         run.append({"round": 6}, seconds=0.5)
         now += 3.0
     assert (run.status["seconds"], run.status["evaluation_seconds"]) == (5.5, 1.5)
-
-
-@pytest.fixture
-def folders(tmp_path):
-    for file in ("e/b/status.json", "e/a/status.json", "e/a/lock", "e/c/lock", "e/deep/d/status.json", "e/tuned.yaml"):
-        (tmp_path / file).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / file).touch()
-    (tmp_path / "e" / "x").mkdir()
-    (tmp_path / "e" / "x" / "status.json").touch()
-    set_aside(tmp_path / "e" / "x")
-    return tmp_path
-
-
-@pytest.mark.parametrize(
-    ("folder", "options", "expected"),
-    [
-        (".", {}, ["e/a", "e/b", "e/deep/d"]),
-        ("e", {}, ["e/a", "e/b", "e/deep/d"]),
-        ("e/a", {}, ["e/a"]),
-        ("e", {"below": False}, ["e/a", "e/b"]),
-    ],
-)
-def test_run_folders(folder, options, expected, folders):
-    assert run_folders(folders / folder, **options) == [folders / name for name in expected]

@@ -1,11 +1,13 @@
-"""States as buffers: how many rows of clients a checkpoint brings; then runs that store few of many."""
+"""States as buffers: a checkpoint brings its own number of rows; a state that cannot fit in memory is refused."""
 
 from dataclasses import dataclass, replace
 
+import numpy as np
 import pytest
 import torch
 from torch import Tensor
 
+from rollcall import SettingError, simulate
 from rollcall.algorithms import Rows
 from rollcall.benchmark.federation.state import StateBuffers
 
@@ -36,3 +38,25 @@ def test_a_checkpoint_brings_its_own_number_of_rows(already):
     assert buffers.get().rows.place.tolist() == [0, 1, 0, 0, 2]
     assert buffers.get().dense.tolist() == [[1] * 3] * 5
     assert [len(part) for part in stored_rows(buffers)] == [3]
+
+
+FULL = {"task": {"name": "quadratic", "targets": np.zeros((40, 30))}, "numerics": {"dtype": "float64"}, "rounds": 3}
+ROW = 30 * 8  # bytes
+
+
+def machine(patch, size):
+    """A machine of so many bytes."""
+    patch.setattr("os.sysconf", {"SC_PAGE_SIZE": 1, "SC_PHYS_PAGES": size}.__getitem__)
+
+
+def test_a_state_that_cannot_fit_is_refused(monkeypatch):
+    trial = FULL | {"algorithm": "fedpbc", "participation": {"name": "uniform", "per_round": 4}}
+    machine(monkeypatch, 2 * 40 * ROW)
+    simulate(trial)
+    machine(monkeypatch, 2 * 40 * ROW - 1)
+    with pytest.raises(SettingError) as refusal:
+        simulate(trial)
+    assert str(refusal.value) == (
+        "algorithm.name: 'fedpbc' is not allowed with 40 clients and 30 parameters: its state needs 0.0 GiB (for two "
+        "rounds), and the machine has 0.0 GiB; must be a method that stores less, or fewer clients"
+    )

@@ -209,20 +209,6 @@ def test_a_file_that_was_changed_is_refused(entered, tmp_path):
         Entry.read(file)
 
 
-@pytest.mark.parametrize(
-    ("method", "text", "message"),
-    [
-        ("fedau", "cutoff=randint(1,9),beta=uniform(0,1)", "space: .* is not allowed; must be at most one option"),
-        ("fedau", "local.lr=loguniform(1e-6,9)", r"space: local\.lr is not allowed; the board sets it"),
-        ("fedau", "cutof=randint(1,9)", "cutof"),
-        ("fedau", "cutoff=randint(0,9)", "cutoff: 0 is not allowed"),
-    ],
-)
-def test_a_space_that_is_not_allowed(entered, method, text, message):
-    with pytest.raises(SettingError, match=message):
-        entered[0].space(method, method, text)
-
-
 def test_boards_of_the_suite():
     assert boards() == ["standard/digits", "standard/fashion"]
     digits, fashion = map(Board.read, boards())

@@ -31,19 +31,6 @@ def test_the_space_of_a_method_replaces_the_common_one():
     assert spaces == {"fedavg": {"local.lr": Domain((0.2,))}, "fedpbc": {"local.lr": Domain((0.3,))}}
 
 
-def test_names():
-    law = {"analysis": "rollcall.benchmark.experiments.fedpbc.analyses:class_weights_sorted"}
-    assert list(cells(panels={"law": law, "runs": {}})) == ["runs/fedavg", "runs/fedpbc"]  # an analysis has no samples
-    assert list(cells(grid=TINY["grid"] | {"local.steps": [2]})) == ["fedavg", "fedpbc"]
-    assert list(cells(grid={"algorithm": ["fedavg"], "local.steps": [2, 3]})) == ["fedavg/2", "fedavg/3"]
-    panels = {
-        "a": {"grid": {"local.steps": [1, 2]}},
-        "b": {"grid": {"local.epochs": [1, 2]}, "trial": {"local": {"steps": None, "batch_size": "full"}}},
-    }
-    with pytest.raises(SettingError, match=r"^per: two cells have the name '1'; choose other axes that make a cell$"):
-        cells(per=["local.steps", "local.epochs"], panels=panels, grid={"algorithm": ["fedavg"]})
-
-
 def test_a_cell_has_the_rounds_of_its_panel():
     two = {"panels": PANELS, "grid": {"algorithm": ["fedavg"]}}
     assert {name: cell.milestones for name, cell in cells(**two).items()} == {"short/fedavg": [8], "long/fedavg": [20]}

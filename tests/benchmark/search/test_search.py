@@ -176,18 +176,6 @@ def test_a_search_keeps_the_answers_of_earlier_ones(store):
     assert list(Tuned.read(second.file).best) == ["fedpbc", "fedavg"]
 
 
-def test_seeds_of_the_table_are_refused(store):
-    with pytest.raises(SettingError, match=r"^seeds: 1 is not allowed in a search"):
-        tune(store, seeds=(1, 2))
-    with pytest.raises(SettingError, match=r"^seeds: 1000 is not allowed in a search"):
-        tune(store, tiny(panels={"a": {"trial": {"seed": 1000}}, "b": {}}, grid={"algorithm": ["fedavg"]}))
-    validation = tiny(report={"metrics": {"validation/loss": "min"}})  # itself a search
-    assert tune(store, validation, samples=1, rounds=1, seeds=(1, 2), mode="min").best["fedavg"]["how"]["seeds"] == [
-        1,
-        2,
-    ]
-
-
 def test_cells_without_validation_data_of_their_own_are_refused(store):
     with pytest.raises(SettingError, match=r"^task: quadratic cannot hold out validation data"):
         tune(store, metric="validation/accuracy")

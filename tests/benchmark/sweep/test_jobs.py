@@ -1,4 +1,4 @@
-"""Trials that fail before their run starts leave a status too. No trial leaves its models in memory."""
+"""Trials that fail before their run starts, damaged folders, memory; metrics that no trial records."""
 
 import gc
 from datetime import timedelta
@@ -8,11 +8,12 @@ import pytest
 from command import TINY
 
 from rollcall import SettingError, Trial, simulate
-from rollcall.benchmark.config.trial import Analysis
+from rollcall.benchmark.config.metric import Metric
+from rollcall.benchmark.federation.build import build
 from rollcall.benchmark.federation.module import Federation
 from rollcall.benchmark.federation.run_folder import Damaged, RunFolder
 from rollcall.benchmark.sweep import jobs
-from rollcall.benchmark.sweep.jobs import run_job
+from rollcall.benchmark.sweep.jobs import check_metrics, recorded, run_job
 
 TRIAL = Trial.read(TINY["trial"] | {"algorithm": "fedavg", "seed": 3})
 
@@ -35,37 +36,6 @@ def test_an_error_before_the_run_starts_is_recorded(error, text, store, monkeypa
     assert (folder.state, folder.status["error"], folder.status["digest"]) == ("failed", text, TRIAL.digest)
     assert text in folder.error_file.read_text()
     assert (tried(folder), folder.state) == ("", "finished")
-
-
-ANALYSES = """
-import pandas as pd
-
-def texts(seed):
-    return pd.DataFrame({"round": [0, 1], "value": ["high", "low"]})
-
-def unnumbered(seed):
-    return pd.DataFrame({"value": [1.0, 2.0]})
-
-def squares(seed):
-    return pd.DataFrame({"round": [0, 2], "value": [0.0, 4.0]})
-"""
-
-
-@pytest.mark.parametrize(
-    ("name", "said"),
-    [
-        ("texts", "4: the table of an analysis must have numbers in all columns; it has other values in value"),
-        ("unnumbered", "7: the table of an analysis must have a row, a column `round` and others of different names"),
-    ],
-)
-def test_an_analysis_that_returns_something_else_than_numbers_by_round_fails(name, said, store, tmp_path):
-    (tmp_path / "own.py").write_text(ANALYSES)
-    wrong, right = (Analysis.read({"analysis": f"{tmp_path}/own.py:{one}"}) for one in (name, "squares"))
-    folder = RunFolder(store / "own")
-    assert f"own.py:{said}" in run_job(wrong, folder.path, lambda: False)
-    assert (folder.state, folder.metrics.exists()) == ("failed", False)
-    assert run_job(right, folder.path, lambda: False) == ""
-    assert folder.history().to_dict("list") == {"round": [0, 2], "value": [0.0, 4.0]}
 
 
 def test_a_damaged_folder_is_left_as_it_is(store, monkeypatch):
@@ -107,3 +77,34 @@ def test_a_trial_that_fails_leaves_no_models_in_memory(store, monkeypatch):
         assert federations() == before
     finally:
         gc.enable()
+
+
+EVALUATION = {"by": ["client"], "weights": ["availability"]}
+MEASURED = TINY["trial"] | {"rounds": 2, "evaluation": EVALUATION}
+MEASURED_DIGITS = {
+    "task": {"name": "digits", "clients": 3, "model": "linear"},
+    "rounds": 1,
+    "evaluation": {"metrics": ["f1", "client_variance"], "by": ["class"]},
+}
+
+
+@pytest.mark.parametrize(
+    "trial", [MEASURED, MEASURED | {"algorithm": "fedpbc"}, MEASURED_DIGITS]
+)  # fedpbc evaluates two models
+def test_every_column_of_the_history_is_known_or_begins_with_a_known_name(trial):
+    trial = Trial.read({"algorithm": "fedavg"} | trial)
+    names, history = recorded(build(trial)), simulate(trial).history
+    assert all(any(f"{column}/".startswith(f"{name}/") for name in names) for column in history if column != "round")
+    assert {name.partition("/")[0] for name in names} == {column.partition("/")[0] for column in history} - {"round"}
+
+
+def test_a_metric_that_no_trial_records_is_refused():
+    def check(*names, **changes):
+        named = {"report.metrics": [Metric(name) for name in names]}
+        trials = [MEASURED | changes, MEASURED]  # the second is not run now
+        check_metrics(named, [Trial.read({"algorithm": "fedavg"} | trial) for trial in trials])
+
+    check("train/distance", "train/distance/client0", "round_of:train/loss>=0.5", "cost/memory")
+    check("weight/often", evaluation={"weights": []})
+    with pytest.raises(SettingError, match=r"^report.metrics: 'train/dist' is not allowed; .* train/distance, "):
+        check("train/loss", "train/dist")

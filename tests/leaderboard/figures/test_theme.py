@@ -44,18 +44,6 @@ def test_svg_has_real_text_a_title_and_a_description(chart, tmp_path):
     assert f'<rect width="{root.get("width")}" height="{root.get("height")}" fill="white"' in text
 
 
-def test_the_endings_decide_the_formats_and_an_equal_chart_is_not_drawn_again(chart, tmp_path):
-    files = {ending: tmp_path / "new" / f"a.{ending}" for ending in ("svg", "pdf", "png")}
-    save(chart, *files.values())
-    starts = {"svg": b"<svg", "pdf": b"%PDF", "png": b"\x89PNG"}
-    assert all(file.read_bytes().startswith(starts[ending]) for ending, file in files.items())
-    files["pdf"].write_bytes(b"kept")
-    save(chart, *files.values())
-    assert files["pdf"].read_bytes() == b"kept"
-    save(chart.properties(columns=1), *files.values())
-    assert files["pdf"].read_bytes().startswith(b"%PDF")
-
-
 def test_the_chart_of_the_documentation_is_changed_as_it_says(tmp_path, monkeypatch):
     page = (Path(__file__).parents[3] / "docs/howto/results.md").read_text(encoding="utf-8")
     (code,) = (

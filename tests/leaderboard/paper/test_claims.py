@@ -116,26 +116,6 @@ def test_of_several_verdicts_the_first_in_the_order_counts():
     assert weakest([]) == "not run"
 
 
-def test_a_claim_at_equal_cost():
-    """Mifa halves in every evaluation and sends twice as much: at 40 floats it is at 1/4, fedavg at its end, 0.1."""
-    made = experiment()
-    found = runs(
-        made, lambda labels, seed: [1, 0.5, 0.25, 0.2, 0.2] if labels["algorithm"] == "mifa" else [1] * 4 + [0.1]
-    )
-    for run in found:
-        run.history["cost/floats_up"] = run.history.index * (2 if run.settings["algorithm"] == "mifa" else 1)
-    claim = {"of": {"algorithm": "fedavg"}, "minus": {"algorithm": "mifa"}, "most": 0.0}
-    result = check_claim(claimed({"at": 40, "per": "cost/floats_up"} | claim), made, cells(made, found))
-    assert result.verdict == "holds"
-    assert result.places[0].quantity.mean == pytest.approx(0.1 - 0.25)
-    for run in found:
-        if run.settings["algorithm"] == "mifa":  # its cost was not recorded
-            del run.history["cost/floats_up"]
-    assert (
-        check_claim(claimed({"at": 40, "per": "cost/floats_up"} | claim), made, cells(made, found)).verdict == "not run"
-    )
-
-
 def test_a_diverged_seed_leaves_a_place_undecided():
     made = experiment()
     found = runs(made, scattered)
@@ -219,18 +199,6 @@ def test_the_size_is_judged_beside_the_direction(printed, size):
     assert {place.size for place in result.places} == {size}
     short = decide(ABOVE | {"printed": printed, "size": {"rounds": 50}}, apart(0.1), rounds=50)
     assert {(place.verdict, place.size) for place in short.places} == {("holds", "not judged")}
-
-
-def test_a_part_without_data_is_left_out_of_the_sentence():
-    made = experiment(data_missing=[{"participation": "seldom"}])
-    often = "[0.9, 0.9]"
-    found = [run for run in runs(made, apart(0.1)) if run.settings["participation.probability"] == often]
-    result = check_claim(claimed(ABOVE), made, cells(made, found))
-    assert [place.verdict for place in result.places] == ["holds", "data missing"]
-    assert result.verdict == "holds"
-    assert check_claim(claimed(ABOVE), made, cells(made, [])).verdict == "not run"
-    alone = claimed(ABOVE | {"where": {"participation": "seldom"}})
-    assert check_claim(alone, made, cells(made, [])).verdict == "data missing"
 
 
 def test_looks_at_growing_numbers_of_seeds_cost_confidence():

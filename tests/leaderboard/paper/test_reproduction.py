@@ -1,13 +1,16 @@
-"""Judged experiments and REPRODUCTION.md from made-up runs, by hand, and the committed one from the committed results."""
+"""Printed numbers, claims that are counted, and REPRODUCTION.md, from made-up runs by hand and from the committed results."""
 
+import math
 import re
 from pathlib import Path
 
 import pytest
 
 from rollcall import leaderboard
+from rollcall.leaderboard.cells import cells
 from rollcall.leaderboard.kept import papers
-from rollcall.leaderboard.paper.claims import VERDICTS
+from rollcall.leaderboard.paper.claims import VERDICTS, claim_counts, of_papers
+from rollcall.leaderboard.paper.experiment import printed
 from rollcall.leaderboard.paper.reproduction import (
     MESSAGES,
     NAME,
@@ -18,7 +21,7 @@ from rollcall.leaderboard.paper.reproduction import (
     statements,
 )
 from rollcall.leaderboard.runs import unarchive
-from tests.support.results import COMPARED, ends, runs
+from tests.support.results import COMPARED, ends, experiment, runs
 
 RAW = COMPARED.as_("as_released").only({"algorithm": ["mifa"]})
 
@@ -79,3 +82,80 @@ def test_every_core_message_and_statement_has_claims_or_a_reason():
     assert claimed <= set(listed)
     assert [one for one in listed if bool(listed[one].done) == (one in claimed)] == []
     assert all(one.section and one.statement for one in listed.values())
+
+
+def test_printed_numbers_in_our_units(numbers):
+    assert [(number.labels["participation"], number.labels["algorithm"]) for number in numbers] == [
+        ("often", "fedavg"), ("often", "mifa"), ("seldom", "mifa"),
+    ]  # fmt: skip
+    assert (numbers[2].metric.name, numbers[2].value, numbers[2].sd) == ("test/accuracy", 0.4, None)
+
+
+def test_one_number_for_two_methods_is_nobodys(numbers):
+    """In our copy of Table I the rows of FedAvg with known p and MIFA are one row with one set of numbers."""
+    for number in numbers[:2]:
+        assert (number.value, number.sd) == (None, None)
+        assert number.note == "the copy prints 61.5 ± 0.5 once for fedavg or mifa"
+    assert numbers[2].note == ""
+
+
+def test_what_the_paper_never_reached_is_infinite():
+    (made,) = papers(["fedpbc/table2"])
+    never = [number for number in printed(made) if number.labels == {"panel": "cifar10", "algorithm": "fedavg_all"}]
+    assert [number.value for number in never if number.metric.threshold == 0.6] == [math.inf]
+    assert [number.value for number in never if number.metric.threshold == 0.3] == [1500.0]
+
+
+@pytest.mark.full
+def test_printed_numbers_belong_to_cells_of_their_experiment():
+    """Each number whose labels the experiment has is that of a cell, and most are."""
+    for made in (one for one in papers() if one.reported):
+        labels = [cell.labels for cell in cells(made, [])]
+        known = {axis: {cell.get(axis) for cell in labels} for axis in labels[0]}
+        beside = [[cell for cell in labels if number.of(cell)] for number in printed(made)]
+        of_known = [all(label in known[axis] for axis, label in number.labels.items()) for number in printed(made)]
+        assert [bool(found) for found in beside] == of_known, made.name
+        assert sum(of_known) >= len(of_known) / 2 > 0, made.name
+
+
+PAPER = {"tag": "paper", "section": "VII, Table I", "statement": "PBC-31"}
+ABOVE = {"says": "so", "of": {"algorithm": "mifa"}, "minus": {"algorithm": "fedavg"}}
+CLAIMS = [
+    ABOVE | PAPER | {"least": 0.1},  # holds: the difference is 0.25 in every seed
+    ABOVE | PAPER | {"least": 0.3, "since": "2026-11-20", "before": "It was higher."},  # contradicted, reworded
+    ABOVE | PAPER | {"least": 0.3, "section": "Eq. 3", "erratum": "0.25 is right"},
+    ABOVE | {"tag": "ours", "least": 0.1},
+    ABOVE | {"tag": "released code", "section": "main.py", "least": 0.1},
+]
+MADE = experiment(
+    name="fedpbc/fig",
+    claims=CLAIMS,
+    variants={
+        "as_released": {"about": "x", "trial": {"local": {"lr": 0.5}}, "claims": [CLAIMS[0]]},
+        "long": {"about": "y", "trial": {"local": {"lr": 0.25}}, "claims": [CLAIMS[0]]},
+    },
+)
+
+
+@pytest.fixture
+def told():
+    return Judged(MADE, runs(MADE, lambda labels, seed: 0.5 + 0.25 * (labels["algorithm"] == "mifa"))).told
+
+
+def test_a_sentence_counts_once(told):
+    by_code, of_them = "of the papers, by the released code", "of the papers"
+    assert [one.kind for one in told] == [*3 * [of_them], "own checks", "about released code", by_code, of_them]
+    assert [(one.variant, one.number) for one in of_papers(told)] == [("", 1), ("", 2), ("", 3), ("long", 1)]
+    assert {one.paper for one in told} == {"FedPBC"}
+
+
+def test_rows_of_claims_by_verdict(told):
+    rows = {title: dict(zip(VERDICTS, counts, strict=True)) for title, *counts in claim_counts(told)}
+    counted = {title: {verdict: one for verdict, one in row.items() if one} for title, row in rows.items()}
+    assert counted["FedPBC"] == counted["all of the papers"]
+    assert counted["all of the papers"] == {"holds": 1, "contradicted": 1, "erratum": 1, "not run": 1}
+    assert counted["- figures and tables with training"] == {"holds": 1, "contradicted": 1, "not run": 1}
+    assert counted["- theory"] == {"erratum": 1}
+    assert counted["of the papers, by the released code"] == {"not run": 1}
+    assert counted["own checks"] == counted["about released code"] == {"holds": 1}
+    assert counted["CA-Fed"] == {}

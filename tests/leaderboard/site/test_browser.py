@@ -156,22 +156,6 @@ def test_claims_are_filtered_and_the_address_keeps_the_filter(visit, site):
     assert again.locator("details.claim:visible").count() == 1
 
 
-def column(page, index):
-    return page.locator("table.sortable").first.locator(f"tbody td:nth-child({index})").all_inner_texts()
-
-
-def test_a_table_is_sorted_by_number_and_by_word(visit):
-    page = visit(EXPERIMENT)
-    assert column(page, 2) == ["2.010 ± 0.010", "1.010 ± 0.010", "3.0050 ± 0.0071"]
-    page.get_by_role("button", name="train distance").first.click()
-    assert [text[:4] for text in column(page, 2)] == ["1.01", "2.01", "3.00"]
-    page.get_by_role("button", name="train distance").first.click()
-    assert [text[:4] for text in column(page, 2)] == ["3.00", "2.01", "1.01"]
-    page.get_by_role("button", name="algorithm").first.click()
-    assert column(page, 1) == [HOSTILE, "FedAvg", "FedPBC"]
-    assert page.get_by_text("1 panel not run").is_visible()
-
-
 def test_the_tooltip_has_the_number_and_lines_can_be_left_out(visit):
     page = visit(EXPERIMENT)
     drawn(page)
