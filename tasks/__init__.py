@@ -8,11 +8,11 @@ from plain parts.
 
 from collections.abc import Callable
 
-from rollcall.tasks.augmentation import AUGMENTATIONS as AUGMENTATIONS
 from rollcall.tasks.base import Batches as Batches
 from rollcall.tasks.base import ClientData as ClientData
 from rollcall.tasks.base import Samples as Samples
 from rollcall.tasks.base import Task as Task
+from rollcall.tasks.images import AUGMENTATIONS as AUGMENTATIONS
 from rollcall.tasks.images import cifar10 as cifar10
 from rollcall.tasks.images import cifar100 as cifar100
 from rollcall.tasks.images import cinic10 as cinic10
@@ -26,13 +26,13 @@ from rollcall.tasks.known_optimum import quadratic as quadratic
 from rollcall.tasks.known_optimum import ridge as ridge
 from rollcall.tasks.known_optimum import sun_synthetic as sun_synthetic
 from rollcall.tasks.leaf_synthetic import leaf_synthetic as leaf_synthetic
+from rollcall.tasks.leaf_synthetic import synthetic_clustered as synthetic_clustered
 from rollcall.tasks.minibatches import Minibatches as Minibatches
 from rollcall.tasks.models import MODELS as MODELS
 from rollcall.tasks.partitions import PARTITIONS as PARTITIONS
 from rollcall.tasks.supervised import Supervised as Supervised
 from rollcall.tasks.supervised import SupervisedTask as SupervisedTask
 from rollcall.tasks.supervised import supervised as supervised
-from rollcall.tasks.synthetic_clustered import synthetic_clustered as synthetic_clustered
 from rollcall.tasks.table import table as table
 
 TASKS: dict[str, Callable[..., tuple[Task, ClientData]]] = {

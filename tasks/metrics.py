@@ -8,15 +8,13 @@ experiment file.
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol, TypeAlias, runtime_checkable
+from typing import Any, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 import torch
 import torchmetrics  # its metrics are imported when one is made: that takes a second
 from jaxtyping import Float, Int
 from torch import Tensor
-
-Average: TypeAlias = Literal["macro", "weighted"]
 
 
 @runtime_checkable
@@ -52,20 +50,18 @@ Metric: TypeAlias = Accumulated | OverClients
 
 
 class ClassScores:
-    """A score of each class against all others, averaged over the classes that have a score.
+    """A score of each class against all others, and its mean over the classes that have a score.
 
     A class has no score if the samples lack it, or if they lack all others and the score compares with these. Without
     any score the value is NaN. Predictions [n] or [n, 1] are the probabilities of class 1, whose score is the value.
 
     Args:
         score: name of the torchmetrics metric without `Multiclass`, such as `F1Score`.
-        average: over classes: `macro` weights them equally, `weighted` by their numbers of samples.
         compares: whether the score needs samples of other classes.
     """
 
-    def __init__(self, score: str, average: Average, compares: bool = False) -> None:
+    def __init__(self, score: str, compares: bool = False) -> None:
         self.score = score
-        self.average = average
         self.compares = compares
         self.reset()
 
@@ -105,52 +101,33 @@ class ClassScores:
         return scores.where(scored, torch.nan)
 
     def compute(self) -> Float[Tensor, ""]:
-        """The average over classes."""
-        scores = self.per_class()
-        if self.average == "macro":
-            return scores.nanmean()
-        weights = self.counts.where(~scores.isnan(), 0)
-        return (scores * weights).nansum() / weights.sum()
+        """The mean over classes."""
+        return self.per_class().nanmean()
 
 
-def auroc(average: Average = "macro") -> ClassScores:
+def auroc() -> ClassScores:
     """Area under the ROC curve of each class against the others, averaged over classes."""
-    return ClassScores("AUROC", average, compares=True)
+    return ClassScores("AUROC", compares=True)
 
 
-def average_precision(average: Average = "macro") -> ClassScores:
+def average_precision() -> ClassScores:
     """Area under the precision-recall curve of each class against the others, averaged over classes."""
-    return ClassScores("AveragePrecision", average)
+    return ClassScores("AveragePrecision")
 
 
-def f1(average: Average = "macro") -> ClassScores:
+def f1() -> ClassScores:
     """F1 score of each class, the harmonic mean of precision and recall, averaged over classes."""
-    return ClassScores("F1Score", average)
+    return ClassScores("F1Score")
 
 
-def precision(average: Average = "macro") -> ClassScores:
+def precision() -> ClassScores:
     """Share of correct predictions among the predictions of each class, averaged over classes."""
-    return ClassScores("Precision", average)
+    return ClassScores("Precision")
 
 
-def recall(average: Average = "macro") -> ClassScores:
-    """Accuracy on the samples of each class, averaged over classes; `macro` is the balanced accuracy."""
-    return ClassScores("Recall", average)
-
-
-def mae() -> torchmetrics.Metric:
-    """Mean absolute error."""
-    return torchmetrics.MeanAbsoluteError()
-
-
-def rmse() -> torchmetrics.Metric:
-    """Square root of the mean squared error."""
-    return torchmetrics.MeanSquaredError(squared=False)
-
-
-def r2() -> torchmetrics.Metric:
-    """Coefficient of determination: 1 minus the mean squared error over the variance of the targets."""
-    return torchmetrics.R2Score()
+def recall() -> ClassScores:
+    """Accuracy on the samples of each class, averaged over classes: the balanced accuracy."""
+    return ClassScores("Recall")
 
 
 def worst_10_accuracy() -> OverClients:
@@ -169,9 +146,6 @@ METRICS: dict[str, Callable[..., Metric]] = {
     "f1": f1,
     "precision": precision,
     "recall": recall,
-    "mae": mae,
-    "rmse": rmse,
-    "r2": r2,
     "worst_10_accuracy": worst_10_accuracy,
     "client_variance": client_variance,
 }

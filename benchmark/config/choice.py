@@ -127,10 +127,10 @@ KINDS = {
         adapts="rollcall.tasks.partitions:checked_parts",
     ),
     "augmentation": Kind(
-        "rollcall.tasks.augmentation:AUGMENTATIONS",
+        "rollcall.tasks.images:AUGMENTATIONS",
         "How training images are changed before each step. An option of the image tasks.",
         ("seed",),
-        "rollcall.tasks.augmentation:Augment",
+        "rollcall.tasks.images:Augment",
     ),
     "participation": Kind(
         "rollcall.participation:MODELS",

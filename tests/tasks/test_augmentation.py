@@ -4,8 +4,7 @@ import numpy as np
 import torch
 from torch import nn
 
-from rollcall.tasks.augmentation import CropFlip
-from rollcall.tasks.images import Classification
+from rollcall.tasks.images import Classification, CropFlip
 from rollcall.tasks.streams import uniforms
 
 
