@@ -138,15 +138,57 @@ class Bernoulli(IndependentRounds):
         return effective_weights_independent(self.p) if self.variation is None else None
 
 
-class Active(Bernoulli):
-    """Each client is active with probability p_i, independently over clients and rounds ([FOCUS] "active arbitrary").
+class Active(IndependentRounds):
+    """Each client is active with probability p_i, independently; an empty round may be drawn again.
 
     Args:
-        probability: p_i.
+        probability: p_i; one must be above 0 with `redraw_if_empty`.
+        redraw_if_empty: repeat the draw of a round until a client is active. Then client i is active with probability
+            p_i / (1 - prod_j (1 - p_j)), and an oracle knows this probability.
+
+    References:
+        FOCUS, "active arbitrary" participation.
     """
 
-    def __init__(self, population: Population, *, probability: Probability) -> None:
-        super().__init__(population, probability=probability)
+    def __init__(self, population: Population, *, probability: Probability, redraw_if_empty: bool = False) -> None:
+        super().__init__(population)
+        self.p_draw = self.p = resolve(probability, population)
+        self.redraw = redraw_if_empty
+        if redraw_if_empty and not self.p_draw.any():
+            raise ValueError("redraw_if_empty: True is not allowed; a probability must be above 0")
+        if redraw_if_empty:
+            self.p = np.minimum(self.p_draw / self._occupancy, 1.0)
+
+    @property
+    def share(self) -> Float[np.ndarray, "m"]:
+        c = effective_weights_independent(self.p_draw)
+        return c / self._occupancy if self.redraw else c
+
+    @property
+    def _occupancy(self) -> float:
+        """The probability that a draw is not empty."""
+        with np.errstate(divide="ignore"):
+            return float(-np.expm1(np.log1p(-self.p_draw).sum()))
+
+    def active(self, t: int) -> Int[np.ndarray, "a"]:
+        rng = stream(self.seed, "participation", t)
+        on = np.flatnonzero(rng.random(self.clients) < self.p_draw)
+        return self._occupied(rng) if self.redraw and len(on) == 0 else on
+
+    def _occupied(self, rng: np.random.Generator) -> Int[np.ndarray, "a"]:
+        """One draw with the law of repeating until a client is active, which would take very long for small p.
+
+        The first active client is j with probability proportional to p_j prod_{i<j} (1 - p_i). The clients after j are
+        drawn independently.
+        """
+        # Only reached after an empty draw, so no p is 1 and all logarithms are finite.
+        before = np.concatenate([[0.0], np.cumsum(np.log1p(-self.p_draw))[:-1]])
+        first = np.cumsum(self.p_draw * np.exp(before))
+        j = int(np.searchsorted(first, rng.random() * first[-1], side="right"))
+        # If the product rounds up to the total, the index would be beyond the last client with p > 0.
+        j = min(j, int(np.flatnonzero(self.p_draw)[-1]))
+        later = rng.random(self.clients) < self.p_draw
+        return np.concatenate([[j], j + 1 + np.flatnonzero(later[j + 1 :])])
 
 
 class GroupEvents(IndependentRounds):

@@ -142,7 +142,19 @@ def sine(p: Float[np.ndarray, "m"], t: int, *, gamma: float = 0.4, period: int =
     return np.clip(p * factor, 0.0, 1.0)
 
 
-VARIATIONS: dict[str, Callable[..., np.ndarray]] = {"sine": sine}
+def staircase(p: Float[np.ndarray, "m"], t: int, *, low: float = 0.4, period: int = 40) -> Float[np.ndarray, "m"]:
+    """A step: p_i in the first half of each period, low * p_i in the second (after Xiang et al. 2024, FedAWE).
+
+    Args:
+        low: factor of p_i in the second half, in [0, 1].
+        period: P, in rounds. If odd, the first half is the longer one.
+    """
+    check("variation.low", low)
+    check("variation.period", period, 1, inf)
+    return p * (1.0 if 2 * (t % period) < period else low)
+
+
+VARIATIONS: dict[str, Callable[..., np.ndarray]] = {"sine": sine, "staircase": staircase}
 
 
 def mean_over_period(variation: Variation, p: Float[np.ndarray, "m"]) -> Float[np.ndarray, "m"] | None:

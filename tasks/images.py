@@ -18,7 +18,7 @@ from rollcall.tasks import datasets
 from rollcall.tasks.base import Classifier, ClientData, EmptyClients, Samples, need_least
 from rollcall.tasks.datasets import Images
 from rollcall.tasks.models import Model, fedpbc_cifar10, fedpbc_cinic10, fedpbc_svhn, linear, mlp
-from rollcall.tasks.partitions import Partition, iid
+from rollcall.tasks.partitions import Partition, iid, made_by
 from rollcall.tasks.streams import stream, torch_stream, uniforms
 
 
@@ -200,9 +200,10 @@ def classification(
     histogram = np.stack([np.bincount(targets.numpy()[rows], minlength=classes) for rows in parts.rows])
     with torch_stream(seed, "init"):
         network = model(tuple(pixels.shape[1:]), classes)
-    data = ClientData(
-        splits, parts.rows, classes=parts.classes, histogram=histogram, empty_clients=empty_clients, seed=seed
-    )
+    with made_by(partition):
+        data = ClientData(
+            splits, parts.rows, classes=parts.classes, histogram=histogram, empty_clients=empty_clients, seed=seed
+        )
     augment = None if augmentation is None else augmentation(seed)
     return Classification(network, images.mean, images.std, augmentation=augment, ridge=ridge), data
 

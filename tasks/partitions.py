@@ -6,8 +6,10 @@ unless its docstring says otherwise. It raises ValueError for an option out of r
 and if it divides samples by class but the targets are real numbers.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
@@ -55,16 +57,36 @@ def checked_parts(parts: Any, labels: Num[np.ndarray, "n"], clients: int, seed: 
 
 
 def made_parts(partition: Any, labels: Num[np.ndarray, "n"], clients: int, seed: int) -> Parts:
-    """The checked parts of a partition, which may be a user's function; ValueError for what it must not return."""
-    made = partition(labels, clients, seed)
+    """The checked parts of a partition that may be a user's function, whose place its errors name."""
     try:
+        made = partition(labels, clients, seed)
         parts = checked_parts(made, labels, clients, seed)
+        if not isinstance(parts, Parts):
+            must = "must be Parts, or a list of the samples' numbers of each client"
+            raise ValueError(f"a {type(made).__name__} is not allowed; {must}")
+        return parts
+    except Exception as error:
+        if str(error).startswith(("partition", "clients: ")):  # of the suite's own partitions
+            raise
+        kind = "" if isinstance(error, ValueError) else f"{type(error).__name__}: "
+        raise ValueError(f"partition: {kind}{error} ({place(partition)})") from error
+
+
+def place(part: Any) -> str:
+    """Where a function was written, for errors."""
+    while isinstance(part, partial):  # of a choice: its factory comes last
+        part = part.args[-1] if part.args else part.func
+    code = getattr(part, "__code__", None)
+    return f"{code.co_filename}:{code.co_firstlineno}" if code else repr(part)
+
+
+@contextmanager
+def made_by(partition: Any) -> Iterator[None]:
+    """Add the place of a partition to errors about the data that it made."""
+    try:
+        yield
     except ValueError as error:
-        raise ValueError(f"partition: {error}") from None
-    if not isinstance(parts, Parts):
-        must = "must be Parts, or a list of the samples' numbers of each client"
-        raise ValueError(f"partition: a {type(made).__name__} is not allowed; {must}")
-    return parts
+        raise ValueError(f"{error} ({place(partition)})") from None
 
 
 Partition: TypeAlias = Callable[[Num[np.ndarray, "n"], int, int], Parts]

@@ -18,7 +18,7 @@ from torch.utils.data import Dataset, TensorDataset, default_collate
 
 from rollcall.tasks.base import ClientData, EmptyClients, Samples, Task, need_least, need_shares, one_line
 from rollcall.tasks.metrics import METRICS, Accumulated
-from rollcall.tasks.partitions import PARTITIONS, Partition, iid, made_parts, parts_of
+from rollcall.tasks.partitions import PARTITIONS, Partition, iid, made_by, made_parts, parts_of
 from rollcall.tasks.streams import stream, torch_stream
 
 Loss: TypeAlias = Callable[[Tensor, Tensor], Tensor]
@@ -227,16 +227,17 @@ class Supervised:
         if self.classes is not None:
             classes = parts.classes
             histogram = np.stack([np.bincount(labels[mine], minlength=self.classes) for mine in rows])
-        return ClientData(
-            splits,
-            rows,
-            owners=owners,
-            classes=classes,
-            histogram=histogram,
-            names=self.names,
-            empty_clients=empty_clients,
-            seed=seed,
-        )
+        with made_by(partition):
+            return ClientData(
+                splits,
+                rows,
+                owners=owners,
+                classes=classes,
+                histogram=histogram,
+                names=self.names,
+                empty_clients=empty_clients,
+                seed=seed,
+            )
 
 
 supervised = Supervised

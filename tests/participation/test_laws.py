@@ -14,7 +14,7 @@ from separation_oracle import brute_separation
 from rollcall.participation import MODELS, Population
 from rollcall.participation.independent import successive
 from rollcall.participation.minimum_separation import product
-from rollcall.participation.probabilities import sine
+from rollcall.participation.probabilities import sine, staircase
 from rollcall.participation.recording import record
 
 
@@ -95,6 +95,7 @@ def test_markov_varying_tracks_with_the_lag_of_its_chain():
     ("variation", "factor"),
     [
         (sine, lambda t: 0.6 + 0.4 * np.sin(2 * np.pi * t / 40)),
+        (staircase, lambda t: 1.0 if t % 40 < 20 else 0.4),
     ],
 )
 def test_bernoulli_follows_a_variation(variation, factor):
@@ -117,7 +118,7 @@ def test_variations_have_a_mean_where_they_have_a_period():
     with pytest.raises(ValueError, match=r"variation.gamma: 1.5 .*\[0, 1\]"):
         sine(p, 0, gamma=1.5)
     with pytest.raises(ValueError, match=r"variation\.period: 0"):
-        sine(p, 0, period=0)
+        staircase(p, 0, period=0)
 
 
 def successive_law(q, B):
@@ -244,6 +245,18 @@ def test_copula_keeps_marginals_and_correlates():
         if both > 0.1:
             assert 0.1 * both > 4 * se
     assert np.abs(lag_one(mask)).max() < 4 / np.sqrt(T)
+
+
+def test_active_redraws_an_empty_round():
+    p = np.array([0.5, 0.0, 0.6])
+    model = MODELS["active"](Population(3, seed=1), probability=p, redraw_if_empty=True)
+    seen = [tuple(model.active(t)) for t in range(8000)]
+    some = 1 - 0.5 * 0.4
+    assert_law(seen, {(0,): 0.5 * 0.4 / some, (2,): 0.5 * 0.6 / some, (0, 2): 0.5 * 0.6 / some})
+    assert model.stationary == pytest.approx(p / some)
+    rare = MODELS["active"](Population(10, seed=1), probability=1e-12, redraw_if_empty=True)
+    assert [len(rare.active(t)) for t in range(50)] == [1] * 50
+    assert rare.stationary == pytest.approx(np.full(10, 0.1))
 
 
 def test_cyclic_offsets():

@@ -19,7 +19,7 @@ def _options(name, m, data):
         "bernoulli": {"probability": p, "variation": sine},
         "uniform": {"per_round": 1 + m // 3},
         "weighted": {"per_round": 1 + m // 3, "probability": some},
-        "active": {"probability": some * 0.1},
+        "active": {"probability": some * 0.1, "redraw_if_empty": True},
         "markov": {"probability": p},
         "markov_varying": {"probability": p},
         "markov_pi_lambda": {"probability": p, "correlation": 0.7},

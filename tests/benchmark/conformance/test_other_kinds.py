@@ -20,7 +20,7 @@ SOUND = {
     "analysis": ["rollcall.benchmark.experiments.fedpbc.analyses:class_weights_sorted", "squares"],
     "participation": ["full", "Halves"],
     "probability": ["power_law", "mixture"],
-    "variation": ["sine"],
+    "variation": ["staircase"],
     "speed": ["steady"],
     "partition": ["iid"],
     "model": ["linear", "mlp"],
