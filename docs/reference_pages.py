@@ -17,7 +17,6 @@ from rollcall.benchmark.config.described import options_in_words, parse, slug, t
 from rollcall.benchmark.config.experiment import Experiment, Variant
 from rollcall.benchmark.config.trial import Analysis, Trial
 from rollcall.cli.app import app
-from rollcall.leaderboard.names import method_name
 from rollcall.leaderboard.paper.experiment import PaperExperiment
 
 ROOTS: dict[str, type[BaseModel]] = {
@@ -60,7 +59,6 @@ def markdown(text: str) -> str:
 
 
 def escaped(text: str) -> str:
-    """Plain text as Markdown."""
     parts = CODE.split(text)
     parts[::2] = [re.sub(r"[\\*_<\[\]{}$|]", r"\\\g<0>", part) for part in parts[::2]]
     return "".join(parts)
@@ -75,7 +73,6 @@ def pages() -> dict[str, str]:
         written |= set(models)
         result[f"settings/{name}.md"] = "\n".join(model_section(model, first=model is root) for model in models)
     result |= {f"choices/{slug(kind)}.md": choices_page(kind) for kind in KINDS}
-    result |= {f"methods/{slug(name)}.md": method_page(name) for name in KINDS["algorithm"].known}
     return result | {"commands.md": command_page(), "api.md": api_page()}
 
 
@@ -89,7 +86,6 @@ def reachable(model: type[BaseModel]) -> list[type[BaseModel]]:
 
 
 def models_of(annotation: Any) -> Iterator[type[BaseModel]]:
-    """The pydantic models inside a type."""
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         yield annotation
     for inner in typing.get_args(annotation):
@@ -116,41 +112,22 @@ def model_section(model: type[BaseModel], first: bool = False) -> str:
 
 def entry(key: str, meaning: str, values: str = "") -> list[str]:
     """A key as an item of a definition list: its values, then its meaning."""
-    return [f"`{key}`", *([f": {values}"] if values else []), *([f": {markdown(meaning)}"] if meaning else []), ""]
+    return [f"`{key}`", *([f": `{values}`"] if values else []), *([f": {markdown(meaning)}"] if meaning else []), ""]
 
 
 def choices_page(kind: str) -> str:
-    """All choices of a kind: the text about each, and an entry for each option. Methods have pages of their own."""
-    title = kind.replace("_", " ").capitalize()
-    text = [f"(choices-{slug(kind)})=", f"# {title}", "", KINDS[kind].about, ""]
+    """All choices of a kind: the text about each, and an entry for each option."""
+    text = [f"(choices-{slug(kind)})=", f"# {kind.replace('_', ' ').capitalize()}", "", KINDS[kind].about, ""]
     for name, factory in KINDS[kind].known.items():
-        if kind == "algorithm":
-            text += [f"- [`{name}`](#choice-algorithm-{slug(name)}): {escaped(text_of(factory).partition(NEXT)[0])}"]
-        else:
-            text += [f"(choice-{slug(kind)}-{slug(name)})=", f"## `{name}`", "", *choice_text(kind, name)]
+        offered = options_in_words(kind, factory)
+        text += [f"(choice-{slug(kind)}-{slug(name)})=", f"## `{name}`", "", markdown(text_of(factory)), ""]
+        text += ["**Options**", ""] if offered else []
+        for key, (values, meaning) in offered.items():
+            text += entry(key, meaning, values)
     return "\n".join(text)
 
 
-def method_page(name: str) -> str:
-    """The page of a method, outside the sidebar: the list of methods leads to it."""
-    head = ["---", "orphan: true", "---", f"(choice-algorithm-{slug(name)})=", f"# {method_name(name)}", ""]
-    call = f"`{name}` in an experiment file. [All methods](#choices-algorithm)."
-    return "\n".join([*head, call, "", *choice_text("algorithm", name)])
-
-
-def choice_text(kind: str, name: str) -> list[str]:
-    """The text about a choice, and an entry for each of its options."""
-    factory = KINDS[kind].known[name]
-    text = [markdown(text_of(factory)), ""]
-    offered = options_in_words(kind, factory)
-    text += ["**Options**", ""] if offered else []
-    for key, (values, meaning) in offered.items():
-        text += entry(key, meaning, values)
-    return text
-
-
 def command_page() -> str:
-    """All commands with their arguments and options."""
     command = typer.main.get_command(app)
     page = get_docs_for_click(obj=command, ctx=typer.Context(command), name="rollcall", title="Commands")
     for name, one in command.commands.items():  # Typer cuts the summaries of its list
@@ -160,7 +137,6 @@ def command_page() -> str:
 
 
 def api_page() -> str:
-    """The public names of the Python API."""
     text = ["# Python API", ""]
     for title, addresses in API.items():
         text += [f"## {title}", ""]

@@ -39,8 +39,7 @@ S = TypeVar("S", bound=Settings)
 def validated(kind: type[S], data: Any) -> S:
     """Validate plain data as settings of this kind.
 
-    Raises:
-        SettingError: names the field, the value and what is allowed.
+    Raises SettingError: names the field, the value and what is allowed.
     """
     try:
         return kind.model_validate(data)
@@ -51,8 +50,7 @@ def validated(kind: type[S], data: Any) -> S:
 def load_yaml(path: Path, edited: Callable[[str], str] = str) -> Any:
     """The content of a YAML file, whose text is edited first. Data files that it names are relative to its folder.
 
-    Raises:
-        SettingError: the file does not exist, is not YAML, or is refused by `parsed`.
+    Raises SettingError: the file does not exist, is not YAML, or is refused by `parsed`.
     """
 
     def beside(leaf: Any) -> Any:
@@ -74,8 +72,7 @@ def load_yaml(path: Path, edited: Callable[[str], str] = str) -> Any:
 def for_pydantic(settings: Mapping[str, Any], model: type[BaseModel], what: str) -> dict[str, Any]:
     """Settings in the types that pydantic's strict mode takes: lists as tuples, and whole numbers without a point.
 
-    Raises:
-        SettingError: the model has no such field.
+    Raises SettingError: the model has no such field.
     """
     for key in settings:
         if key not in model.model_fields:
@@ -92,7 +89,6 @@ def _strict(value: Any) -> Any:
 
 
 def mapped(settings: Any, leaf: Callable[[Any], Any]) -> Any:
-    """Plain settings with each leaf converted."""
     if isinstance(settings, dict):
         return {key: mapped(one, leaf) for key, one in settings.items()}
     return [mapped(one, leaf) for one in settings] if isinstance(settings, list) else leaf(settings)

@@ -23,7 +23,7 @@ import numpy as np
 from pydantic import BaseModel, BeforeValidator, ConfigDict, PlainValidator, ValidationError, create_model
 
 from rollcall.benchmark.config.base import DATA_FILES, for_pydantic
-from rollcall.benchmark.config.errors import CompleteError, SettingError, SourceError, from_pydantic, in_yaml, listed
+from rollcall.benchmark.config.errors import SettingError, SourceError, from_pydantic, in_yaml, listed
 from rollcall.benchmark.config.source import (
     SUITE,
     Source,
@@ -71,12 +71,10 @@ class Kind:
 
     @cached_property
     def known(self) -> Mapping[str, Callable[..., Any]]:
-        """The suite's choices by name."""
         return resolve_name(self.address)
 
     @property
     def described(self) -> str:
-        """The results in words."""
         return self.returned or f"a {self.returns.replace(':', '.')}"
 
     @cached_property
@@ -91,16 +89,20 @@ class Kind:
         entries = value if len(self.results) > 1 and isinstance(value, tuple) else (value,)
         return len(entries) == len(self.results) and all(map(isinstance, entries, self.results))
 
+    def is_base_of(self, cls: type) -> bool:
+        """Whether a class has the base class of the results, or the method that stands for it."""
+        return issubclass(cls, self.results[0]) or bool(self.method and callable(getattr(cls, self.method, None)))
+
     def makes(self, cls: type) -> bool:
         """Whether instances of a class may be results; those of a protocol need no base class."""
-        if not self.results or (self.method and callable(getattr(cls, self.method, None))):
+        if not self.results:
             return True
-        return len(self.results) == 1 and (_is_protocol(self.results[0]) or issubclass(cls, self.results[0]))
+        is_protocol = getattr(self.results[0], "_is_protocol", False)
+        return len(self.results) == 1 and (is_protocol or self.is_base_of(cls))
 
 
-def _is_protocol(cls: type) -> bool:
-    return getattr(cls, "_is_protocol", False)
-
+BASES = ("task", "algorithm", "participation", "metric", "server_optimizer", "model")
+"""The kinds that a base class tells. Tasks and torchmetrics' metrics are torch modules too, so models are last."""
 
 KINDS = {
     "task": Kind(
@@ -234,7 +236,7 @@ class Choice:
 
 
 @dataclass(frozen=True, eq=False)  # not every object can be hashed
-class Constant:
+class Instance:
     """Makes the same thing whatever is supplied; a copy, since a run changes a network."""
 
     value: Any
@@ -260,7 +262,7 @@ def read(kind: str, value: Any) -> Choice:
     if name is None or isinstance(name, bool | int | float | list | tuple | Mapping):
         raise SettingError(f"name: is missing in {in_yaml(value)}; must be {_names(kind, None)}")
     chosen = find(kind, name)
-    supplied = 1 if isinstance(chosen.factory, Constant) else len(KINDS[kind].parameters)
+    supplied = 1 if isinstance(chosen.factory, Instance) else len(KINDS[kind].parameters)
     model = _model(chosen.factory, supplied)
     settings = for_pydantic(chosen.options | settings, model, f"an option of {chosen.name}")
     try:
@@ -328,8 +330,7 @@ def _address(kind: str, name: str) -> str:
 def find(kind: str, name: Any) -> Choice:
     """The choice that a name stands for, or a class, a function or an instance. It has no options yet.
 
-    Raises:
-        SettingError: unknown name, or something that is not of this kind.
+    Raises SettingError: unknown name, or something that is not of this kind.
     """
     entry, source = KINDS[kind], None
     if not isinstance(name, str):
@@ -358,12 +359,11 @@ def find(kind: str, name: Any) -> Choice:
 def _factory(kind: str, label: str, thing: Any) -> Callable[..., Any]:
     """A user's callable; or of a result one that makes it, whatever is supplied.
 
-    Raises:
-        SettingError: it cannot be of this kind.
+    Raises SettingError: it cannot be of this kind.
     """
     entry, is_class = KINDS[kind], isinstance(thing, type)
     if entry.results and not is_class and entry.fits(thing):
-        return Constant(thing)
+        return Instance(thing)
     needs = f"a function of ({', '.join(entry.parameters)}) that returns {entry.described}"
     if entry.subclass:
         needs = f"a subclass of {entry.returns.replace(':', '.')}"
@@ -402,13 +402,13 @@ def fields_of(value: Any) -> dict[str, Any]:
 def kind_of(name: str) -> str:
     """The kind of what a name stands for, by the suite's lists or by its base class; `algorithm` if it is not known.
 
-    Raises:
-        SettingError: a file that cannot be loaded, a name of several kinds, or a base class that tells no kind.
+    Raises SettingError: a file that cannot be loaded, a name of several kinds, or a base class that tells no kind.
     """
     if ":" in name:
         thing = loaded(name)[0]
+        cls = thing if isinstance(thing, type) else type(thing)
         mask = isinstance(thing, np.ndarray) and thing.ndim == 2
-        kinds = ["participation"] if mask else _by_class(thing if isinstance(thing, type) else type(thing))
+        kinds = ["participation"] if mask else [kind for kind in BASES if KINDS[kind].is_base_of(cls)][:1]
     else:
         kinds = [kind for kind, entry in KINDS.items() if name in entry.known or name in installed(kind)]
         kinds = ["algorithm"] if "algorithm" in kinds or not kinds else kinds
@@ -417,15 +417,6 @@ def kind_of(name: str) -> str:
         unclear = f"its kind is not clear from a base class; say it with --kind ({', '.join(KINDS)})"
         raise SettingError(f"{name}: {several if kinds else unclear}")
     return kinds[0]
-
-
-def _by_class(cls: type) -> list[str]:
-    """The kinds that a base class tells, or a method that stands for one."""
-    if issubclass(cls, resolve_name("rollcall.tasks:Task")):  # a torch module too, but no model
-        return ["task"]
-    told_by = {kind: entry for kind, entry in KINDS.items() if len(entry.results) == 1}
-    kinds = [kind for kind, entry in told_by.items() if entry.makes(cls) and not _is_protocol(entry.results[0])]
-    return ["metric"] if "metric" in kinds else kinds  # torchmetrics' metrics are torch modules
 
 
 # Options.
@@ -440,7 +431,6 @@ def options(factory: Callable[..., Any], supplied: int) -> dict[str, inspect.Par
 
 @cache
 def _model(factory: Callable[..., Any], supplied: int) -> type[BaseModel]:
-    """A pydantic model with the options of a choice as fields."""
     settings = ConfigDict(strict=True, arbitrary_types_allowed=True)
     types: dict[str, Any] = {}
     for key, parameter in options(factory, supplied).items():
@@ -502,7 +492,7 @@ def _array(value: Any, members: tuple[Any, ...]) -> Any:
             if Path(value).suffix in DATA_FILES:
                 return recording.array(Path(value))
         except ValueError as error:
-            raise CompleteError(str(error)) from None
+            raise SourceError(str(error)) from None
     try:
         numbers = np.asarray(value)
     except ValueError:
@@ -519,8 +509,7 @@ def _array(value: Any, members: tuple[Any, ...]) -> Any:
 def _checked_call(kind: str, factory: Callable[..., Any], *supplied: Any, **options: Any) -> Any:
     """What a user's callable makes, checked, in the form that the suite takes.
 
-    Raises:
-        SourceError: it raised an error or made something else; with the file and the line.
+    Raises SourceError: it raised an error or made something else; with the file and the line.
     """
     entry, place = KINDS[kind], definition(factory)
     place = f"{place}: " if place else ""

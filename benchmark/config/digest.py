@@ -21,7 +21,7 @@ from rollcall.benchmark.config.source import (
     Source,
     absolute,
     address_of,
-    identity,
+    identity_of,
     identity_of_name,
     is_reachable,
     suite_code,
@@ -61,7 +61,6 @@ def run_name(spec: Mapping[str, Any]) -> str:
 
 
 def array_file(array: np.ndarray) -> str:
-    """The name of the file that holds an array."""
     return f"{hashlib.sha256(array.tobytes()).hexdigest()[:10]}.npy"
 
 
@@ -174,11 +173,7 @@ class Spec(Settings):
 
     @classmethod
     def read(cls, spec: "Self | Mapping[str, Any] | str | Path") -> Self:
-        """Validate the settings.
-
-        Raises:
-            SettingError: names the field, the value and what is allowed.
-        """
+        """Validate the settings. Raises SettingError: names the field, the value and what is allowed."""
         if isinstance(spec, cls):
             return spec
         return validated(cls, load_yaml(Path(spec)) if isinstance(spec, str | Path) else spec)
@@ -192,7 +187,6 @@ class Spec(Settings):
 
     @property
     def name(self) -> str:
-        """The name of the run folder."""
         return self._name
 
     @property
@@ -202,7 +196,6 @@ class Spec(Settings):
 
     @property
     def digest(self) -> str:
-        """See `digest`."""
         return self._name.rpartition("-")[2]
 
     @property
@@ -305,7 +298,7 @@ def _hashable(leaf: Any) -> Any:
         return identity_of_name(leaf)
     if isinstance(leaf, np.ndarray):
         return [str(leaf.dtype), leaf.shape, hashlib.sha256(np.ascontiguousarray(leaf).tobytes()).hexdigest()]
-    return leaf.name if isinstance(leaf, DataFile) else identity(leaf) if _is_object(leaf) else leaf
+    return leaf.name if isinstance(leaf, DataFile) else identity_of(leaf) if _is_object(leaf) else leaf
 
 
 @cache
@@ -343,7 +336,6 @@ def _complete(value: Any, array: Callable[[np.ndarray], Any]) -> Any:
 
 
 def _choices(value: Any) -> Iterator[Choice]:
-    """All choices in settings, with those among the options of a choice."""
     if isinstance(value, Choice):
         yield value
     value = _inside(value)

@@ -15,7 +15,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, NonNegativeInt, Pos
 
 from rollcall.benchmark.config.base import Settings, load_yaml, validated
 from rollcall.benchmark.config.digest import digest, flatten, run_name, serialised
-from rollcall.benchmark.config.errors import SettingError, listed
+from rollcall.benchmark.config.errors import SettingError, in_yaml, listed
 from rollcall.benchmark.config.metric import OVER, Metric, MetricName, Metrics
 from rollcall.benchmark.config.trial import Analysis, Trial
 
@@ -72,8 +72,7 @@ def is_label(label: str, value: Any) -> bool:
     """Whether a value of a command line means a label; `bernoulli` also means `bernoulli#2`, and 1e3 1000."""
     if isinstance(value, int | float) and not isinstance(value, bool) and is_number(label):
         return float(label) == value
-    text = {None: "null", True: "true", False: "false"}.get(value) if value is None or isinstance(value, bool) else None
-    return text == label or label_of(value) in (label, label.rpartition("#")[0])
+    return in_yaml(value) == label or label_of(value) in (label, label.rpartition("#")[0])
 
 
 def is_default(label: str, value: Any) -> bool:
@@ -84,8 +83,7 @@ def is_default(label: str, value: Any) -> bool:
 def selected(field: str, values: Mapping[str, Any], wanted: Iterable[Any]) -> dict[str, Any]:
     """The wanted part of an axis, in the order of the axis; `bernoulli` also selects `bernoulli#2`.
 
-    Raises:
-        SettingError: the axis has no such label; begins with the field.
+    Raises SettingError: the axis has no such label; begins with the field.
     """
     labels: set[str] = set()
     for value in wanted:
@@ -97,7 +95,6 @@ def selected(field: str, values: Mapping[str, Any], wanted: Iterable[Any]) -> di
 
 
 def is_number(label: str) -> bool:
-    """Whether a label is a number."""
     try:
         float(label)
     except ValueError:
@@ -251,18 +248,16 @@ class Experiment(Settings):
     def _mentions_known_labels(self) -> Self:
         if not self.trial and not any(panel.analysis or panel.trial for panel in self.panels.values()):
             raise SettingError("trial: is missing; it must be given")
-        axes = self.axes
-        for name, variant in self.variants.items():
-            for axis in variant.grid:
-                check_one_of(f"variants.{name}.grid", axis, axes)
         shown = self.shown
         parts: dict[str, Experiment | Variant] = {"": self}
         parts |= {f"variants.{name}.": variant for name, variant in self.variants.items()}
         for path, part in parts.items():
+            for axis in part.grid:
+                check_one_of(f"{path}grid", axis, self.axes)
             for number, override in enumerate(part.overrides):
                 check_labels(f"{path}overrides.{number}.when", override.when, shown)
-        for field in ("columns", "pictures"):
-            for axis in getattr(self.report, field):
+        for field, axes in (("columns", self.report.columns), ("pictures", self.report.pictures)):
+            for axis in axes:
                 check_one_of(f"report.{field}", axis, shown)
         check_one_of("report.x", self.report.x, [*OVER, *shown])
         return self
@@ -271,8 +266,7 @@ class Experiment(Settings):
     def read(cls, name: str) -> Self:
         """An experiment of the suite by its name, or any experiment by the path of its YAML file.
 
-        Raises:
-            SettingError: the experiment does not exist, or one of its keys is not allowed.
+        Raises SettingError: the experiment does not exist, or one of its keys is not allowed.
         """
         path = file_of(name)
         if not path.is_file():
@@ -302,7 +296,6 @@ class Experiment(Settings):
 
     @classmethod
     def _content(cls, path: Path) -> Any:
-        """The content of its file."""
         return load_yaml(path)
 
     @property
@@ -317,12 +310,7 @@ class Experiment(Settings):
 
     def named_metrics(self) -> dict[str, Sequence[Metric]]:
         """The metrics of the report, by the setting that names them."""
-        report = self.report
-        return {
-            "report.metrics": report.metrics,
-            "report.drawn": report.drawn,
-            "report.against": report.against,
-        }
+        return {f"report.{field}": getattr(self.report, field) for field in ("metrics", "drawn", "against")}
 
     @property
     def metrics(self) -> list[str]:
@@ -343,16 +331,11 @@ class Experiment(Settings):
         return _union(self.grid, *(panel.grid for panel in self.panels.values()))
 
     def as_(self, variant: str) -> Self:
-        """The experiment with the changes of a variant.
-
-        Raises:
-            SettingError: the experiment has no such variant.
-        """
+        """The experiment with the changes of a variant. Raises SettingError: the experiment has no such variant."""
         if variant not in self.variants:
             allowed = listed(self.variants, variant) if self.variants else "left out, the experiment has none"
             raise SettingError(f"variant: {variant!r} is not allowed; must be {allowed}")
         other = self.variants[variant]
-
         changed = self._with_grids(
             lambda grid: {axis: values | other.grid.get(axis, {}) for axis, values in grid.items()}
         )
@@ -380,17 +363,13 @@ class Experiment(Settings):
     def varied(self, settings: Mapping[str, Sequence[Any]]) -> Self:
         """The experiment with these values of these dotted settings; a new axis varies fastest.
 
-        Raises:
-            SettingError: `METHOD:SETTING` names no method of the grid, or has several values.
+        Raises SettingError: `METHOD:SETTING` names no method of the grid, or has several values.
         """
         own: list[Override] = []
         for path, values in settings.items():
             method, colon, setting = path.rpartition(":")
             if colon and len(values) > 1:
-                raise SettingError(
-                    f"set {path}: several values are not allowed; must be one, or use --only algorithm={method} and "
-                    f"{setting}"
-                )
+                raise SettingError(f"set {path}: several values are not allowed; must be one")
             if colon:
                 labels = tuple(selected(f"set {path}", self.axes.get("algorithm", {}), [method]))
                 own.append(Override(when={"algorithm": labels}, set={setting: values[0]}))
@@ -405,8 +384,7 @@ class Experiment(Settings):
     def only(self, conditions: Mapping[str, list[Any]]) -> Self:
         """The experiment with only these labels on these axes; `panel` counts as an axis.
 
-        Raises:
-            SettingError: there is no such axis, or it has no such label.
+        Raises SettingError: there is no such axis, or it has no such label.
         """
         axes = self.axes
         kept: dict[str, dict[str, Any]] = {}
@@ -430,7 +408,6 @@ class Experiment(Settings):
 
 
 def _union(*grids: Grid) -> Grid:
-    """The axes of several grids, each with all its labels."""
     axes: Grid = {}
     for axis, values in chain.from_iterable(grid.items() for grid in grids):
         axes[axis] = axes.get(axis, {}) | values
@@ -479,12 +456,10 @@ class GridPoint:
 
     @cached_property
     def digest(self) -> str:
-        """See `rollcall.benchmark.config.digest.digest`."""
         return digest(self.spec)
 
     @property
     def name(self) -> str:
-        """The name of the run folder."""
         return run_name(self.spec)
 
     @property
@@ -494,7 +469,6 @@ class GridPoint:
 
     @property
     def seed(self) -> int:
-        """The seed of all random draws."""
         return int(self.spec.get("seed", 0))
 
     @property
@@ -507,8 +481,7 @@ class GridPoint:
     def trial(self) -> Trial | Analysis:
         """What is run, validated. This imports the chosen tasks and algorithms, hence torch and Lightning.
 
-        Raises:
-            SettingError: a setting is not allowed.
+        Raises SettingError: a setting is not allowed.
         """
         panel = self.labels["panel"]
         try:
@@ -520,11 +493,6 @@ class GridPoint:
 def places(experiment: Experiment) -> list[GridPoint]:
     """All places of an experiment, panel by panel; the last axis of a grid varies fastest."""
     return [place for name, panel in experiment.panels.items() for place in _of_panel(experiment, name, panel)]
-
-
-def trials(experiment: Experiment) -> list[Trial | Analysis]:
-    """The trials and analyses of an experiment, each once."""
-    return [place.trial for place in unique_runs(places(experiment))]
 
 
 def unique_runs(places: Iterable[GridPoint]) -> list[GridPoint]:
@@ -547,11 +515,7 @@ def set_by(experiment: Experiment) -> dict[str, frozenset[str]]:
 
 
 def read_trial(spec: dict[str, Any]) -> Trial | Analysis:
-    """An analysis if the settings name one, else a trial.
-
-    Raises:
-        SettingError: a setting is not allowed.
-    """
+    """An analysis if the settings name one, else a trial; refused if a setting is not allowed."""
     return Analysis.read(spec) if "analysis" in spec else Trial.read(spec)
 
 
@@ -600,8 +564,7 @@ def merged(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
 def put(spec: Mapping[str, Any], path: str, value: Any) -> dict[str, Any]:
     """A copy of nested settings in which the setting with this dotted name is replaced.
 
-    Raises:
-        SettingError: the path leads through a value that holds no settings.
+    Raises SettingError: the path leads through a value that holds no settings.
     """
     first, dot, rest = path.partition(".")
     if not dot:

@@ -77,8 +77,7 @@ class Metric:
 
     @property
     def percent(self) -> bool:
-        """Whether its values are printed in percent."""
-        return self.unit == "%"
+        return "accuracy" in self.column and self.threshold is None
 
     @property
     def title(self) -> str:
@@ -92,22 +91,11 @@ class Metric:
             return title
         value = Metric(self.column)
         first = "first round with" if self.over == "round" else f"{COSTS[self.over]} until"
-        return f"{first} {title} ≥ {value.text(self.threshold)}{value.unit and f' {value.unit}'}"
-
-    @property
-    def unit(self) -> str:
-        """The unit of its printed values; empty if it has none."""
-        return "%" if "accuracy" in self.column and self.threshold is None else ""
-
-    @property
-    def decimals(self) -> int | None:
-        """How many decimals its values are printed with; None: as many as their spread gives a meaning to."""
-        return 1 if self.percent else 0 if self.threshold is not None and self.over == "round" else None
+        return f"{first} {title} ≥ {value.text(self.threshold)}{' %' if value.percent else ''}"
 
     @property
     def head(self) -> str:
-        """Its title and unit, over a column or beside an axis."""
-        return f"{self.title} {self.unit}".strip()
+        return f"{self.title} %" if self.percent else self.title
 
     @property
     def scale(self) -> float:
@@ -116,11 +104,9 @@ class Metric:
 
     @property
     def arrow(self) -> str:
-        """Which way is better."""
         return {"max": "↑", "min": "↓", "zero": "→ 0"}[self.direction]
 
     def best(self, values: Iterable[float]) -> float:
-        """The best of at least one value."""
         return min(values, key=self.penalty)
 
     def penalty(self, value: float) -> float:
@@ -130,14 +116,14 @@ class Metric:
         return {"max": -value, "min": value, "zero": abs(value)}[self.direction]
 
     def text(self, value: float, spread: float = 0.0) -> str:
-        """A value as people read it: with `decimals`, or to the second digit of its spread, with five digits at most.
+        """A value as people read it: to the second digit of its spread, with five digits at most.
 
-        As `1.23e5` from 100,000 on and below 0.001.
+        As `1.23e5` from 100,000 on and below 0.001; percent with one decimal, rounds with none.
         """
         if self.threshold is not None and not math.isfinite(value):
             return "not reached"
-        if self.decimals is not None:
-            return f"{self.scale * value:.{self.decimals}f}"
+        if self.percent or (self.threshold is not None and self.over == "round"):
+            return f"{self.scale * value:.{1 if self.percent else 0}f}"
         if not (0 < spread < math.inf and math.isfinite(value)):
             return _short(f"{float(f'{value:.4g}'):.5g}")  # four digits, and an exponent from 100,000 on
         last = math.floor(math.log10(spread)) - 1  # the decimal place of the second digit

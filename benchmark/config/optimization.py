@@ -147,7 +147,6 @@ class Server(Settings):
 
     @property
     def label(self) -> str:
-        """The name of the optimizer."""
         return self.optimizer.label if isinstance(self.optimizer, Choice) else self.optimizer
 
     @property

@@ -34,7 +34,6 @@ class Source:
 
     @property
     def digest(self) -> str:
-        """The SHA-256 of the content."""
         return hashlib.sha256(self.text.encode()).hexdigest()
 
 
@@ -59,8 +58,7 @@ def _text(file: str) -> str | None:
 def loaded(address: str) -> tuple[Any, Source]:
     """The value of `FILE.py:NAME` or `package.module:NAME`, and its source.
 
-    Raises:
-        SettingError: there is no such file or module, it cannot be run, or it does not define the name.
+    Raises SettingError: there is no such file or module, it cannot be run, or it does not define the name.
     """
     place, _, name = address.rpartition(":")
     refused = f"name: {address!r} is not allowed; "
@@ -94,8 +92,8 @@ def _module(file: str, text: str) -> ModuleType:
     except (Exception, SystemExit) as error:
         if isinstance(error, SyntaxError) and error.filename == file:
             line = (error.text or "").strip()
-            raise SourceError(f"{shown(file)}:{error.lineno}: this is not Python: {error.msg}: {line}") from None
-        raise SourceError(f"{contributed_line(error, {file}) or f'{shown(file)}: '}{told(error)}") from None
+            raise SourceError(f"{relative(file)}:{error.lineno}: this is not Python: {error.msg}: {line}") from None
+        raise SourceError(f"{contributed_line(error, {file}) or f'{relative(file)}: '}{told(error)}") from None
     return module
 
 
@@ -160,7 +158,7 @@ def refuse_local(value: Any) -> None:
         )
 
 
-def identity(value: Any) -> str:
+def identity_of(value: Any) -> str:
     """An object in a digest: its code, and the values that it holds if no address leads to it."""
     refuse_local(value)
     label = address_of(value).rpartition(":")[2]
@@ -274,7 +272,7 @@ def contributed_line(error: BaseException, files: Collection[str] = _files) -> s
     """`FILE:LINE`, with a colon and a space, of the innermost line of these files in a traceback; empty without one."""
     for frame in reversed(traceback.extract_tb(error.__traceback__)):
         if frame.filename in files:
-            return f"{shown(frame.filename)}:{frame.lineno}: "
+            return f"{relative(frame.filename)}:{frame.lineno}: "
     return ""
 
 
@@ -282,7 +280,7 @@ def definition(factory: Callable[..., Any]) -> str:
     """`FILE:LINE` of the definition of a class or function; empty if it is in no file."""
     thing = plain(factory)
     try:
-        return f"{shown(inspect.getfile(thing))}:{inspect.getsourcelines(thing)[1]}"
+        return f"{relative(inspect.getfile(thing))}:{inspect.getsourcelines(thing)[1]}"
     except (OSError, TypeError):
         return ""
 
@@ -309,6 +307,6 @@ def told(error: BaseException) -> str:
     return text
 
 
-def shown(path: str) -> str:
+def relative(path: str) -> str:
     """A path, relative to the working directory if it is inside."""
     return str(Path(path).relative_to(Path.cwd())) if Path(path).is_relative_to(Path.cwd()) else path

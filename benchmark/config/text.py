@@ -78,7 +78,7 @@ def parsed(text: str) -> Any:
     return yaml.load(text, _Loader)
 
 
-def located(error: SettingError, file: Path | None) -> SettingError:
+def with_line(error: SettingError, file: Path | None) -> SettingError:
     """An error of a setting with the line of a YAML file in which it is written, if it is written there."""
     setting, _, said = str(error).partition(": ")
     key = setting.rpartition(".")[2]
@@ -105,8 +105,7 @@ def dumped(content: Any, **options: Any) -> str:
 def parse_part(field: str, text: str) -> Any:
     """A part on a command line, as its name or as a mapping: `{name: mifa, memory: updates}`.
 
-    Raises:
-        SettingError: it is not YAML; names the field.
+    Raises SettingError: it is not YAML; names the field.
     """
     try:
         return parsed(text)
@@ -119,8 +118,7 @@ def parse_part(field: str, text: str) -> Any:
 def parse_values(field: str, text: str) -> list[Any]:
     """`0.1,0.05` as [0.1, 0.05]; the values are YAML.
 
-    Raises:
-        SettingError: it is empty, or not YAML; names the field.
+    Raises SettingError: it is empty, or not YAML; names the field.
     """
     try:
         content: list[Any] = parsed(f"[{text}]")

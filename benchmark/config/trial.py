@@ -241,8 +241,7 @@ class Analysis(Spec):
     def table(self) -> "pd.DataFrame":
         """Compute it: numbers by `round`, which is what it runs over.
 
-        Raises:
-            SourceError: the table is not that, of an analysis that is not the suite's.
+        Raises SourceError: the table is not that, of an analysis that is not the suite's.
         """
         table: pd.DataFrame = self.analysis.build(self.seed)
         if fault := fault_of_table(table):

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from rollcall.benchmark.config.choice import Choice, Constant
+from rollcall.benchmark.config.choice import Choice, Instance
 from rollcall.benchmark.config.errors import SourceError
 from rollcall.benchmark.config.source import told
 from rollcall.benchmark.conformance import algorithm, parts
@@ -27,22 +27,15 @@ CHECKS: Mapping[str, Sequence[Callable[[Any], Any]]] = {
         algorithm.inactive_clients_stay,
         algorithm.state_is_kept,
         algorithm.reload,
-        algorithm.engines,
         algorithm.full_participation,
         algorithm.limit,
     ),
     "participation": (parts.participation, parts.marginals, parts.long_run),
     "probability": (parts.probability,),
-    "variation": (parts.variation,),
-    "speed": (parts.speed,),
     "partition": (parts.partition,),
     "model": (parts.model,),
     "task": (parts.task,),
-    "schedule": (parts.schedule,),
-    "augmentation": (parts.augmentation,),
     "metric": (parts.metric,),
-    "server_optimizer": (parts.optimizer,),
-    "analysis": (parts.analysis,),
 }
 """The checks of each kind. A check takes the choice, or of an algorithm a `Subject`. Its docstring is its title.
 
@@ -95,7 +88,7 @@ def _code_of(choice: Choice) -> Any:
     """The class, function or object to name in failures: of the participation model `function`, the user's function."""
     options = [option for option in choice.options.values() if isinstance(option, Choice) and option.source]
     factory = (options[0] if options and not choice.source else choice).factory
-    return factory.value if isinstance(factory, Constant) else factory
+    return factory.value if isinstance(factory, Instance) else factory
 
 
 def _outcome(check: Callable[[Any], Any], subject: Any, part: Any) -> Outcome:

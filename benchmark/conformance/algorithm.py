@@ -17,7 +17,6 @@ from rollcall.benchmark.conformance.failure import CheckFailed, expect, twice
 from rollcall.benchmark.conformance.subject import EVERYONE, LR, MASK, H, P, Step, Subject, U, by_client, leaves, shares
 from rollcall.benchmark.federation.build import check_names
 from rollcall.benchmark.federation.checked import check_eval_models, check_traffic
-from rollcall.benchmark.federation.simulation import simulate
 from rollcall.benchmark.federation.state import StateBuffers
 
 
@@ -214,26 +213,6 @@ def reload(subject: Subject) -> None:
             "the same model with a checkpoint after every round (all memory must be in the state)",
             f"{x.tolist()} instead of {whole[t].tolist()} after round {t}",
         )
-
-
-def engines(subject: Subject) -> None:
-    """every engine matches the closed form to 1e-10"""
-    path = [step.x_after.numpy() for step in subject.rounds()]
-    size = max(1.0, float(np.abs(path).max()))
-    call = subject.call(0, MASK[0])
-    known = {name: getattr(call, name).numpy() for name in subject.method().requires}
-    trial = {
-        "task": {"name": "quadratic", "targets": U, "curvature": H},
-        "participation": {"name": "trace", "mask": MASK, "wrap": False} | known,
-        "algorithm": {"name": subject.choice.factory} | subject.choice.options,
-        "local": {"steps": subject.steps, "lr": LR},
-        "rounds": len(MASK),
-        "evaluation": {"every": len(MASK)},
-    }
-    for engine in ("sequential", "vectorised"):
-        server = simulate(trial | {"numerics": {"dtype": "float64", "engine": engine}}).server
-        same = np.abs(server - path[-1]).max() < 1e-10 * size
-        expect(same, f"{path[-1].tolist()} from engine {engine}", server.tolist())
 
 
 def full_participation(subject: Subject) -> None:

@@ -32,11 +32,7 @@ def expect(holds: object, expected: str, seen: object) -> None:
 
 
 def called(function: Callable[..., Any], *inputs: Any) -> Any:
-    """The result of a function.
-
-    Raises:
-        CheckFailed: it changed an input in place.
-    """
+    """The result of a function. Raises CheckFailed: it changed an input in place."""
     before = fingerprint(inputs)
     result = function(*inputs)
     same = fingerprint(inputs) == before
@@ -77,7 +73,6 @@ def twice(make: Callable[[], Any], source: str) -> None:
 
 
 def _generators() -> tuple[Any, ...]:
-    """The states of the global generators of Python, NumPy and torch."""
     return random.getstate(), np.random.get_state(), torch.get_rng_state()  # noqa: NPY002
 
 

@@ -1,7 +1,7 @@
-"""Checks of all kinds of parts but algorithms: each kind has a small use, as in a run.
+"""Checks of participation models, probabilities, partitions, networks, tasks and metrics.
 
-A use takes the choice, fails on a wrong result, and returns all results; its docstring is the title of the check. The
-other check of most kinds is `reproducible`: that two uses agree.
+Each kind has a small use, as in a run. A use takes the choice, fails on a wrong result, and returns all results; its
+docstring is the title of the check. The other check of most kinds is `reproducible`: that two uses agree.
 """
 
 import copy
@@ -14,7 +14,6 @@ import torch
 from torch import Tensor, nn
 
 from rollcall.benchmark.config.choice import Choice
-from rollcall.benchmark.config.trial import fault_of_table
 from rollcall.benchmark.conformance.failure import CheckFailed, called, expect, twice
 from rollcall.benchmark.federation.checked import check_loss, check_metrics
 from rollcall.participation import FromFunction, Participation, Population
@@ -108,95 +107,10 @@ def task(choice: Choice) -> Any:
     return [losses, state, [list(columns) for columns in data.splits.values()]]
 
 
-def augmentation(choice: Choice) -> Any:
-    """images keep their shape and type, and the draws of an image depend on its key and the seed only"""
-    augment, made = choice.build(SEED), []
-    keys = torch.tensor([[client, 5 + client, position] for client in (0, 4) for position in range(3)])
-    for channels in (1, 3):
-        draw = torch.Generator().manual_seed(1)
-        pixels = torch.randint(0, 256, (6, channels, 8, 8), generator=draw, dtype=torch.uint8)
-        images = pixels.float() / 128 - 1 if augment.on_normalised else pixels
-        together = called(augment, images, keys)
-        seen = (
-            f"{list(together.shape)} of {together.dtype}" if isinstance(together, Tensor) else type(together).__name__
-        )
-        form = f"{list(images.shape)} of {images.dtype}"
-        expect(seen == form, f"images {form}, as before", seen)
-        for row in range(len(images)):
-            expect(
-                torch.equal(augment(images[row : row + 1], keys[row : row + 1])[0], together[row]),
-                "one draw for each row of keys (client, step, position), such as uniforms(seed, keys) of tasks.streams",
-                f"image {row} differs when it is augmented alone",
-            )
-        made.append(together)
-    return made
-
-
-def optimizer(choice: Choice) -> Any:
-    """a step moves the model by finite numbers, not at all without a gradient, and survives a checkpoint"""
-    start = [1.0, -2.0]
-    x = nn.Parameter(torch.tensor(start))
-    stepper = choice.build([x], 0.1)
-    stepper.step()
-    expect(x.tolist() == start, "x to stay where x.grad is None: skip such parameters", x.tolist())
-
-    def path(x: nn.Parameter, stepper: torch.optim.Optimizer) -> list[Tensor]:
-        models = []
-        for _ in range(3):
-            x.grad = torch.tensor([0.5, -0.25])
-            stepper.step()
-            models.append(x.detach().clone())
-        return models
-
-    models = path(x, stepper)
-    expect(x.isfinite().all() and x.tolist() != start, "x to move by finite numbers", x.tolist())
-    y = nn.Parameter(x.detach().clone())
-    again = choice.build([y], 0.1)
-    again.load_state_dict(copy.deepcopy(stepper.state_dict()))
-    path(x, stepper)
-    path(y, again)
-    same = torch.equal(x, y)
-    expect(same, "all memory in self.state, so that a checkpoint has it", f"{x.tolist()} and {y.tolist()}")
-    return models
-
-
-def schedule(choice: Choice) -> Any:
-    """the factor of the learning rate is a finite number above 0"""
-    factors = [float(choice.bound()(t)) for t in range(200)]
-    for t, factor in enumerate(factors):
-        expect(math.isfinite(factor) and factor > 0, "a finite number above 0", f"{factor} in round {t}")
-    return factors
-
-
-def analysis(choice: Choice) -> Any:
-    """a table of numbers with a column `round` of different whole numbers"""
-    table = choice.build(SEED)
-    fault = fault_of_table(table)
-    if fault is not None:
-        raise CheckFailed(*fault)
-    return table.to_dict("list")
-
-
 def probability(choice: Choice) -> Any:
     """a probability in [0, 1] for each client"""
-    return _probabilities(np.asarray(choice.build(_population()), dtype=np.float64), ((), (M,)))
-
-
-def speed(choice: Choice) -> Any:
-    """a speed above 0 for each client"""
-    values = np.asarray(choice.build(_population(), np.random.default_rng(0)), dtype=np.float64)
-    expect(values.shape in ((), (M,)), f"an array [{M}] with a number for each client", f"shape {list(values.shape)}")
-    expect((np.isfinite(values) & (values > 0)).all(), "finite numbers above 0", values.tolist())
-    return values
-
-
-def variation(choice: Choice) -> Any:
-    """probabilities stay in [0, 1] and in their shape"""
-    return [_probabilities(called(choice.bound(), np.linspace(0, 1, M), t), ((M,),)) for t in range(100)]
-
-
-def _probabilities(p: Any, shapes: tuple[tuple[int, ...], ...]) -> Any:
-    expect(np.shape(p) in shapes, f"an array [{M}] with a number for each client", f"shape {list(np.shape(p))}")
+    p = np.asarray(choice.build(_population()), dtype=np.float64)
+    expect(p.shape in ((), (M,)), f"an array [{M}] with a number for each client", f"shape {list(p.shape)}")
     inside = np.all((p >= 0) & (p <= 1))
     expect(inside, "numbers in [0, 1]; np.clip(p, 0, 1) keeps them there", np.round(p, 4).tolist())
     return p
@@ -230,8 +144,7 @@ def metric(choice: Choice) -> Any:
 def _outputs(choice: Choice) -> tuple[tuple[Tensor, Tensor], np.ndarray]:
     """Outputs of the first kind of task that a metric takes, classes [n, C] and labels or numbers [n], and its value.
 
-    Raises:
-        Exception: that of the metric, if it takes none.
+    Raises Exception: that of the metric, if it takes none.
     """
     draw = torch.Generator().manual_seed(2)
     n, refusals = 40, []

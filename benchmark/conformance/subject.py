@@ -1,7 +1,7 @@
 """The algorithm under test, with its rounds on five quadratic clients whose local work has a closed form."""
 
 import dataclasses
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -120,7 +120,6 @@ class Subject:
         raise SettingError(f"algorithm: {choice.label} accepts neither one local step nor three: {refusal}")
 
     def method(self) -> Algorithm[Any]:
-        """A new instance of the algorithm."""
         return self.choice.build()
 
     def begin(self) -> tuple[Algorithm[Any], Any, Float[Tensor, "d"]]:
@@ -137,14 +136,9 @@ class Subject:
         dtype: torch.dtype = torch.float64,
     ) -> Round:
         """Round t with the knowledge that the method requires, and no other."""
-        values: dict[str, Callable[[], np.ndarray]] = {
-            "probability": lambda: p,
-            "stationary": lambda: p,
-            "correlation": lambda: LAMBDA[clients],
-            "share": lambda: shares(p),
-            "least_loss": lambda: np.zeros(len(p)),  # at its target every client's loss is 0
-        }
-        known: dict[str, Any] = {name: torch.tensor(values[name](), dtype=dtype) for name in self.method().requires}
+        values = {"probability": p, "stationary": p, "correlation": LAMBDA[clients], "share": shares(p)}
+        values["least_loss"] = np.zeros(len(p))  # at its target every client's loss is 0
+        known: dict[str, Any] = {name: torch.tensor(values[name], dtype=dtype) for name in self.method().requires}
         alpha = torch.full((len(p),), 1 / len(p), dtype=dtype)
         return Round(t, torch.from_numpy(np.flatnonzero(active)), LR, alpha, **known)
 
@@ -170,8 +164,7 @@ class Subject:
     ) -> Iterator["Step"]:
         """The rounds of a run from x = 0 with these clients, in this order.
 
-        Raises:
-            WrongReturnError: `init` or `round` returns another value than it must.
+        Raises WrongReturnError: `init` or `round` returns another value than it must.
         """
         method, x = self.method(), torch.zeros(2, dtype=dtype)
         state = method.init(x, len(clients))

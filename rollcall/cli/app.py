@@ -7,21 +7,21 @@ import typer
 
 from rollcall.benchmark.config.errors import SettingError
 from rollcall.benchmark.process import Interrupted, collect_garbage_seldom, keep_freed_memory
-from rollcall.cli import bench, check, compare, data, enter, leaderboard, papers, participation, run, show, store, tune
+from rollcall.cli import check, leaderboard, machine, papers, participation, run, show, store, tune
 from rollcall.cli.options import INTERRUPTED
 
 PANELS: dict[str, dict[str, Callable[..., None]]] = {
-    "Run": {"run": run.run, "tune": tune.tune, "status": store.status, "bench": bench.bench},
+    "Run": {"run": run.run, "tune": tune.tune, "status": store.status, "bench": machine.bench},
     "Look": {
         "list": show.list_,
         "show": show.show,
         "leaderboard": leaderboard.leaderboard,
-        "compare": compare.compare,
+        "compare": leaderboard.compare,
         "participation": participation.participation,
         "report": papers.report,
         "site": papers.site,
     },
-    "Bring your own": {"check": check.check, "enter": enter.enter, "verify": enter.verify, "export": store.export},
+    "Bring your own": {"check": check.check, "enter": check.enter, "verify": check.verify, "export": store.export},
     "Maintain": {"sync": store.sync, "doctor": store.doctor, "clean": store.clean, "archive": papers.archive},
 }
 """The headings of the help, and the commands below each."""
@@ -35,7 +35,7 @@ app = typer.Typer(
 for panel, commands in PANELS.items():
     for name, command in commands.items():
         app.command(name, rich_help_panel=panel)(command)
-app.add_typer(data.data, name="data", rich_help_panel="Bring your own")
+app.add_typer(machine.data, name="data", rich_help_panel="Bring your own")
 
 
 def main() -> None:

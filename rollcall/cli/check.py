@@ -1,20 +1,21 @@
-"""`rollcall check`."""
+"""`rollcall check`, `rollcall enter` and `rollcall verify`: parts, entries of a board, and kept results."""
 
 import json
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NoReturn
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Group
-from rich.progress import track
 from rich.table import Table as Grid
 from rich.text import Text
 
 from rollcall.benchmark.config.choice import KINDS, Choice, kind_of, read
 from rollcall.benchmark.config.errors import SettingError, listed
-from rollcall.benchmark.config.text import parse_part
-from rollcall.cli.options import Json, err, out
+from rollcall.benchmark.config.experiment import label_of
+from rollcall.benchmark.config.text import command, counted, parse_part, strict_json
+from rollcall.cli import options as opt
+from rollcall.cli.options import STORE, Json, err, out, plans_of, say, tracked
 
 if TYPE_CHECKING:
     from rollcall.benchmark.conformance import Outcome
@@ -37,22 +38,19 @@ def check(
     Of kept results, a file of `rollcall archive`, it checks provenance, settings and values before you share them.
     Of an entry of a board it checks the rule, and runs one sample and one final run again.
     """
-    if entries := [Path(text) for text in parts or () if text.endswith(".entry")]:
-        if len(entries) < len(parts or []):
-            raise SettingError("PART: FILE.entry is not allowed beside other parts; check them one after the other")
-        lines = {str(file): _of_entry(file, every, trust) for file in entries}
-        print(json.dumps(lines, indent=1) if as_json else "\n".join(line for own in lines.values() for line in own))
-        raise typer.Exit(1 if any("refused" in line for own in lines.values() for line in own) else 0)
-    if files := [Path(text) for text in parts or () if text.endswith(".json.xz")]:
-        _check_kept(files, parts or [], as_json)
+    if files := [text for text in parts or () if text.endswith((".entry", ".json.xz"))]:
+        if len(files) < len(parts or []):
+            raise SettingError("PART: a file is not allowed beside other parts; check them one after the other")
+        found = {file: (_of_entry if file.endswith(".entry") else _of_kept)(Path(file), every, trust) for file in files}
+        lines = [line for problems, notes in found.values() for line in (*notes, *problems)]
+        problems = {file: problems for file, (problems, _) in found.items()}
+        print(json.dumps(problems, indent=1) if as_json else "\n".join(lines))
+        raise typer.Exit(1 if any(problems.values()) else 0)
     values = {text: parse_part("part", text) for text in parts or KINDS["algorithm"].known}
     from rollcall.benchmark.conformance import conform  # imports torch, which takes seconds
 
     choices = {text: _choice(value, kind) for text, value in values.items()}
-    outcomes = {
-        name: conform(choice)
-        for name, choice in track(choices.items(), "checking", console=err, transient=True, disable=not err.is_terminal)
-    }
+    outcomes = {name: conform(choice) for name, choice in tracked(choices.items(), "checking")}
     if as_json:
         print(json.dumps({name: [asdict(outcome) for outcome in ends] for name, ends in outcomes.items()}, indent=1))
     else:
@@ -61,20 +59,16 @@ def check(
     raise typer.Exit(0 if all(end.passed for ends in outcomes.values() for end in ends) else 1)
 
 
-def _check_kept(files: list[Path], parts: list[str], as_json: bool) -> NoReturn:
-    """Check kept results, and leave."""
-    if len(files) < len(parts):
-        raise SettingError("PART: FILE.json.xz is not allowed beside other parts; check them one after the other")
+def _of_kept(file: Path, every: bool, trust: bool) -> tuple[list[str], list[str]]:
+    """The problems of kept results, and notes."""
     from rollcall.leaderboard.kept import problems  # imports pandas
 
-    found = {str(file): problems(file) for file in files}
-    lines = [line for file, ends in found.items() for line in ends or [f"{file}: passes"]]
-    print(json.dumps(found, indent=1) if as_json else "\n".join(lines))
-    raise typer.Exit(1 if any(found.values()) else 0)
+    found = problems(file)
+    return found, [] if found else [f"{file}: passes"]
 
 
-def _of_entry(file: Path, every: bool, trust: bool) -> list[str]:
-    """What is wrong with an entry of a board, and what was run again: a line each."""
+def _of_entry(file: Path, every: bool, trust: bool) -> tuple[list[str], list[str]]:
+    """The problems of an entry of a board; and notes, with what was run again."""
     from rollcall.benchmark.search.board import Board
     from rollcall.benchmark.search.entry import Entry, problems, rerun
 
@@ -82,25 +76,27 @@ def _of_entry(file: Path, every: bool, trust: bool) -> list[str]:
         entry = Entry.read(file)
         board = Board.read(entry.board)
     except SettingError as error:
-        return [f"refused: {error}"]
+        return [f"refused: {error}"], []
     if found := problems(entry, board):
-        return [f"{file}: refused: {line}" for line in found]
-    lines = [f"{file}: digests, draws, rounds, seeds and cells are those of {board.name}"]
+        return [f"{file}: refused: {line}" for line in found], []
+    notes = [f"{file}: digests, draws, rounds, seeds and cells are those of {board.name}"]
     if entry.source and not trust:
-        return [*lines, f"{file}: nothing was run again: read {', '.join(entry.source)}, then add --trust"]
+        return [], [*notes, f"{file}: nothing was run again: read {', '.join(entry.source)}, then add --trust"]
     for one in rerun(entry, board, every):
         says = f"{one.where}: {one.stated} in the entry, {one.measured} now"
-        lines.append(f"{file}: {says}" if one.equal else f"{file}: refused: {says}")
-    runs = sum(len(one.samples) + len(one.finals) for cells in entry.cells.values() for one in cells)
-    left = runs - len(lines) + 1
-    return [*lines, *([f"{file}: {left} of {runs} runs were not run again; --all runs all"] if left else [])]
+        if one.equal:
+            notes.append(f"{file}: {says}")
+        else:
+            found.append(f"{file}: refused: {says}")
+    left = sum(len(one.samples) + len(one.finals) for cells in entry.cells.values() for one in cells)
+    left -= len(notes) + len(found) - 1
+    return found, [*notes, *([f"{file}: {left} runs were not run again; --all runs all"] if left else [])]
 
 
 def _choice(value: Any, kind: str) -> Choice:
     """The choice that a name stands for.
 
-    Raises:
-        SettingError: there are no checks for its kind, its kind is not clear, or the name leads nowhere.
+    Raises SettingError: there are no checks for its kind, its kind is not clear, or the name leads nowhere.
     """
     from rollcall.benchmark.conformance import CHECKS
 
@@ -129,3 +125,93 @@ def _report(name: str, kind: str, outcomes: "list[Outcome]", whole: bool) -> Gro
     colour = "red" if failed else "green"
     head = Text.assemble((name, "bold"), f" ({kind}) ", (verdict, colour), f"  {remarks}")
     return Group(head, *([grid] if grid.row_count else []))
+
+
+DEFAULT = "standard/digits"
+
+
+def enter(
+    methods: Annotated[
+        list[str], typer.Argument(metavar="FILE.py:CLASS...", help="Your method, or methods of the board.")
+    ],
+    board: Annotated[str, typer.Option(help="The board.")] = DEFAULT,
+    space: Annotated[
+        str, typer.Option(metavar="OPTION=DOMAIN", help="The option to search. Default: the class's search_space.")
+    ] = "",
+    seed: Annotated[
+        int | None, typer.Option(min=0, help="First seed of other searches; not allowed in entries.")
+    ] = None,
+    executor: opt.ExecutorChoice = None,
+    gpus: opt.Gpus = "0",
+    store: opt.Store = STORE,
+) -> None:
+    """Tune and run a method on a board; rerun to resume.
+
+    It runs the conformance checks, the searches and the final runs, and writes one file for a pull request.
+    `rollcall check FILE.entry` verifies it.
+    """
+    from rollcall.benchmark.search.board import Board
+    from rollcall.benchmark.search.entry import Method
+    from rollcall.benchmark.search.entry import enter as run
+
+    chosen = Board.read(board).with_seeds(seed)
+    entrants = []
+    for text in methods:
+        algorithm = chosen.methods[text] if text in chosen.methods else parse_part("method", text)
+        label = text if text in chosen.methods else label_of(algorithm)
+        if text not in chosen.methods and label in chosen.methods:
+            raise SettingError(f"method: {label} is not allowed; the board has a method of this name. Rename the class")
+        entrants.append(Method(label, algorithm, chosen.space(label, algorithm, space)))
+        if text not in chosen.methods:
+            _conform(label, algorithm)
+    execution = opt.execution(store, executor, gpus, 1, "2m", "", "", mlflow=False)
+    entries = run(chosen, entrants, execution, tell=lambda line: say(line, err))
+    files = {entry.method: entry.write(store / chosen.name) for entry in entries}
+    for file in files.values():
+        also = f" Verify it: {command('check', file)}" if seed is None else " Other seeds are not allowed on the board."
+        say(f"In {file}.{also}")
+    if seed is None:
+        say(f"The board with it: {command('leaderboard', chosen.name, store=store)}")
+
+
+def _conform(label: str, algorithm: object) -> None:
+    from rollcall.benchmark.conformance import conform
+
+    failed = [outcome for outcome in conform(read("algorithm", algorithm)) if not outcome.passed]
+    if failed:
+        raise SettingError(
+            f"method: {label} fails {counted(len(failed), 'conformance check')}, the first: {failed[0].check}. "
+            "rollcall check explains them. Nothing is entered"
+        )
+    say(f"{label} passes the conformance checks", err)
+
+
+def verify(
+    experiment: opt.Name,
+    variant: opt.Variant = "",
+    only: opt.Only = None,
+    seeds: opt.Seeds = "",
+    as_json: opt.Json = False,
+) -> None:
+    """Run kept runs again, and compare their numbers with the kept."""
+    from rollcall.leaderboard.kept import verdict_on
+    from rollcall.leaderboard.runs import unarchive
+
+    plans = plans_of([experiment], variant, seeds, only)
+    if len(plans) != 1:
+        raise SettingError(f"experiment: {experiment!r} is not allowed; must be one experiment")
+    runs = plans[0].runs
+    kept = {run.digest: run for run in unarchive(plans[0].experiment.home)}
+    chosen = [place for place in runs if place.digest in kept]
+    if not chosen:
+        raise SettingError(f"{experiment}: none of the {counted(len(runs), 'run')} asked for is kept")
+    rows = {}
+    for place in chosen:
+        rows[place.name] = verdict_on(kept[place.digest], place.trial)
+        if not as_json:
+            say(f"{place.name}: {rows[place.name]}")
+    if as_json:
+        print(strict_json({"runs": rows, "not kept": len(runs) - len(chosen)}))
+    elif len(chosen) < len(runs):
+        say(f"{counted(len(runs) - len(chosen), 'other run')} asked for: not kept")
+    raise typer.Exit(1 if any(text.startswith("differs") for text in rows.values()) else 0)

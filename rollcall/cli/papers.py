@@ -1,16 +1,14 @@
 """`rollcall archive`, `rollcall report` and `rollcall site`: keep papers' results, and write pages of all of them."""
 
-from collections.abc import Collection, Iterable
 from pathlib import Path
-from typing import Annotated, TypeVar
+from typing import Annotated
 
 import typer
-from rich.progress import track
 
 from rollcall.benchmark.config.experiment import names
 from rollcall.benchmark.config.metric import COSTS
 from rollcall.benchmark.config.text import command, counted
-from rollcall.cli.options import STORE, Store, err, say
+from rollcall.cli.options import STORE, Store, err, say, tracked
 from rollcall.leaderboard.paper.experiment import PaperExperiment
 
 FOLDER = Path("leaderboard")
@@ -21,8 +19,6 @@ SHOWN = ("fedpbc/parity",)
 
 RESULTS = "results"
 """The archive, a folder in `FOLDER`."""
-
-Item = TypeVar("Item")
 
 
 def archive(
@@ -79,12 +75,12 @@ def report(
     from rollcall.leaderboard.paper import reproduction as pages
 
     folders = (stored.PACKAGE, to / RESULTS)
-    all_judged = [pages.Judged(one, stored.unarchive(one.home, *folders)) for one in _tracked(papers(), "claims")]
+    all_judged = [pages.Judged(one, stored.unarchive(one.home, *folders)) for one in tracked(papers(), "claims")]
     texts = {pages.NAME: pages.reproduction(all_judged), pages.FINDINGS: pages.findings(all_judged)}
     for name, text in texts.items():
         to.mkdir(parents=True, exist_ok=True)
         (to / name).write_text(text, encoding="utf-8")
-    for one in _tracked([one for one in all_judged if one.ran], "figures"):
+    for one in tracked([one for one in all_judged if one.ran], "figures"):
         if one.experiment.name in SHOWN or f"(pictures/{one.experiment.name}.svg)" in texts[pages.FINDINGS]:
             save(paper_curves(one.experiment, one.ran), to / "pictures" / f"{one.experiment.name}.svg")
     compared = printed_chart(all_judged)
@@ -112,13 +108,8 @@ def site(
 
     shown = []
     chosen = {name: PaperExperiment.read(name) for name in experiments or names()}
-    for name, one in _tracked(chosen.items(), "experiments"):
+    for name, one in tracked(chosen.items(), "experiments"):
         metrics = [*one.metrics, *COSTS] if one.source else None  # a ranking may need any of them
         shown.append(collect(one, name, stored.finished(one.home, store, metrics=metrics), store))
     own = {"store": store} if store is not None else {}
     say(build(folder, shown, command("site", folder, *(experiments or []), **own)))
-
-
-def _tracked(items: Collection[Item], what: str) -> Iterable[Item]:
-    """The items, with a bar of progress on a terminal."""
-    return track(items, what, console=err, transient=True, disable=not err.is_terminal)

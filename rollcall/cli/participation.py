@@ -3,6 +3,7 @@
 import sys
 from collections.abc import Mapping
 from dataclasses import asdict
+from inspect import getdoc
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -16,7 +17,7 @@ from rollcall.benchmark.config.errors import SettingError, at, listed
 from rollcall.benchmark.config.experiment import Experiment, places
 from rollcall.benchmark.config.text import counted, parse_all, strict_json
 from rollcall.benchmark.config.trial import ParticipationChoice, Trial
-from rollcall.cli.options import Json, Only, draw, out, say
+from rollcall.cli.options import Json, Only, out, say
 
 if TYPE_CHECKING:
     from rollcall.participation import Participation
@@ -26,7 +27,7 @@ ROUND_LENGTH = 600.0
 """Seconds of a round for a recording of intervals alone."""
 
 
-class Classes(Settings):
+class ClassShares(Settings):
     """Class distributions for clients without data."""
 
     count: PositiveInt = Field(10, description="C, the number of classes")
@@ -38,7 +39,7 @@ class RollCall(Settings):
 
     clients: PositiveInt = Field(description="m, the number of clients")
     seed: int = Field(0, ge=0, description="seed of all random draws")
-    classes: Classes = Field(Classes(), description="class distributions of the clients")
+    classes: ClassShares = Field(ClassShares(), description="class distributions of the clients")
     participation: ParticipationChoice = Field(description="the participation model")
 
 
@@ -61,7 +62,7 @@ def participation(
     from rollcall.participation.fits import compare
     from rollcall.participation.summary import probabilities, summarise
 
-    model, panel = load(spec, parse_all("only", only or []))
+    model, panel = model_of(spec, parse_all("only", only or []))
     trace = model if isinstance(model, Trace) and len(model.mask) > 1 else None
     rounds = rounds or (len(trace.mask) if trace else 2000)
     mask = recording.record(model, rounds)
@@ -77,10 +78,11 @@ def participation(
         if fits:
             out.print(_fits(fits))
     if plot is not None:
-        from rollcall.leaderboard.figures import uplinks
+        from rollcall.leaderboard.figures import save, uplinks
 
         shown = mask[:400]  # four of the longest cycles in the papers
-        draw("uplinks", uplinks(shown, probabilities(model, len(shown))), plot)
+        save(uplinks(shown, probabilities(model, len(shown))), plot)
+        print(f"uplinks: {plot}", file=sys.stderr)
     if record is not None:
         try:
             recording.write(mask, record)
@@ -89,7 +91,7 @@ def participation(
         print(f"{counted(rounds, 'round')}: {record}", file=sys.stderr)
 
 
-def load(spec: str, only: Mapping[str, list[Any]] | None = None) -> "tuple[Participation, str]":
+def model_of(spec: str, only: Mapping[str, list[Any]] | None = None) -> "tuple[Participation, str]":
     """The model of a YAML file or of an experiment: `fedpbc/table1:markov`, or `quickstart`, which has only one.
 
     The second `bernoulli` of an axis is called `bernoulli#2`. Of the trials with one label, the first counts whose data
@@ -125,7 +127,6 @@ def load(spec: str, only: Mapping[str, list[Any]] | None = None) -> "tuple[Parti
 
 
 def _of_experiment(experiment: Experiment, name: str, wanted: str) -> "tuple[Participation, str]":
-    """The wanted model of an experiment, and its panel."""
     from rollcall.benchmark.federation.build import build
     from rollcall.benchmark.timing import missing
 
@@ -167,31 +168,16 @@ def _recorded(spec: str) -> "Participation":
 
 
 def _table(name: str, summary: "Summary") -> Grid:
-    """The summary of a model, a row for each quantity."""
-    stated = "" if summary.memory[1] is None else f" (stated mean {summary.memory[1]:.3f})"
-    off = (
-        "no stationary law is stated"
-        if summary.stationary is None
-        else f"at most {summary.stationary:.1f} standard errors from the stated law"
-    )
-    rows = {
-        "on in a round": "{:.1f} on average, {} to {}".format(*summary.active),
-        "empty rounds": f"{summary.empty:.2%}",
-        "availability": "{:.3f} to {:.3f}, median {:.3f}; ".format(*(summary.availability[i] for i in (0, 2, 1))) + off,
-        "never available": counted(summary.never, "client"),
-        "lag-1 autocorrelation": f"{summary.memory[0]:.3f} on average{stated}",
-        "correlation of clients": f"{summary.together:.3f} on average",
-        "rounds between participations": "median {:.0f}, 95 % quantile {:.0f}".format(*summary.interval),
-        "rounds since the last one": "median {:.0f}, 95 % quantile {:.0f}".format(*summary.staleness),
-        "FedAvg's weights": ", ".join(
-            f"{name.replace('_', ' ')} {value:.3f}" for name, value in summary.weights.items()
-        )
-        + " from uniform",
-    }
+    """The summary of a model: each quantity with its meaning."""
+    from rollcall.benchmark.config.described import parse
+
+    meanings = parse(getdoc(type(summary))).meanings
     title = f"{name}: {counted(summary.clients, 'client')}, {counted(summary.rounds, 'round')}"
     grid = Grid(title=title, title_justify="left", show_header=False)
-    for name, value in rows.items():
-        grid.add_row(name, value)
+    for field, value in list(asdict(summary).items())[2:]:
+        numbers = list(value.values()) if isinstance(value, dict) else value if isinstance(value, tuple) else [value]
+        shown = ("-" if one is None else f"{one:.4g}" for one in numbers)
+        grid.add_row(field, ", ".join(shown), meanings[field])
     return grid
 
 
@@ -199,17 +185,14 @@ def _fits(fits: dict[str, dict[str, float]]) -> Grid:
     """The features of a trace and of the models fitted to it, a row for each."""
     trace = fits["trace"]
     columns = [name for name, value in trace.items() if np.isfinite(value)]
-    grid = Grid(title="Models fitted to it; * keeps the feature within a quarter", title_justify="left")
-    grid.caption = (
+    title = "Models fitted to it; * keeps the feature within a quarter"
+    meanings = (
         "shares: correlation with the clients' shares of rounds; lag 1: autocorrelation of a client; rounds: its time; "
         "pairs: correlation of two clients; day, week: correlation of the number on with that of a day or week later"
     )
-    for column in ("", *columns):
-        grid.add_column(column, justify="right" if column else "left", no_wrap=True)
+    grid = Grid("", *columns, title=title, title_justify="left", caption=meanings)
     for model, features in fits.items():
-        cells = []
-        for name in columns:
-            keeps = model != "trace" and abs(features[name] - trace[name]) <= abs(trace[name]) / 4
-            cells.append((f"{features[name]:.3f}" if np.isfinite(features[name]) else "-") + (" *" if keeps else "  "))
-        grid.add_row(model, *cells)
+        keeps = {name: abs(features[name] - trace[name]) <= abs(trace[name]) / 4 for name in columns}
+        stars = ("*" if model != "trace" and keeps[name] else " " for name in columns)
+        grid.add_row(model, *(f"{features[name]:.3f} {star}" for name, star in zip(columns, stars, strict=True)))
     return grid

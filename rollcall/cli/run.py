@@ -13,8 +13,7 @@ from rollcall.benchmark.config.errors import SettingError
 from rollcall.benchmark.config.text import command, counted, strict_json
 from rollcall.benchmark.sweep.run import Execution, run_jobs
 from rollcall.cli import options as opt
-from rollcall.cli.options import INTERRUPTED, STORE, err, say
-from rollcall.cli.plan import Plan, described, plans_of
+from rollcall.cli.options import INTERRUPTED, STORE, Plan, described, err, plans_of, say
 
 if TYPE_CHECKING:
     from rollcall.benchmark.sweep.jobs import Job, Sweep
@@ -79,8 +78,7 @@ def run(
 def _run(plan: Plan, jobs: list["Job"], execution: Execution, redo: bool) -> "Sweep":
     """Run the jobs of an experiment that have not ended.
 
-    Raises:
-        SettingError: a setting is not allowed, or a run folder is damaged.
+    Raises SettingError: a setting is not allowed, or a run folder is damaged.
     """
     from rollcall.benchmark.sweep.jobs import check, refuse_other_data
     from rollcall.leaderboard.boards import own_table

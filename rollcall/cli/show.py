@@ -12,7 +12,6 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 from rich.console import Group
-from rich.progress import track
 from rich.table import Table as Grid
 from rich.text import Text
 
@@ -25,8 +24,7 @@ from rollcall.benchmark.config.text import command, counted, dumped, duration, f
 from rollcall.benchmark.config.trial import Analysis, Trial
 from rollcall.benchmark.federation.run_folder import RunFolder
 from rollcall.cli import options as opt
-from rollcall.cli.options import STORE, err, out
-from rollcall.cli.plan import described, plans_of
+from rollcall.cli.options import STORE, described, out, plans_of, tracked
 from rollcall.leaderboard.names import label_name, paper_of
 from rollcall.leaderboard.paper.experiment import PaperExperiment
 
@@ -117,12 +115,11 @@ def show(
 def _part_of(name: str) -> dict[str, Any] | None:
     """A part by its name, `KIND/NAME` or `FILE.py:NAME`; None for an experiment, which wins.
 
-    Raises:
-        SettingError: an unknown name, a name of several kinds, or own code that cannot be read.
+    Raises SettingError: an unknown name, a name of several kinds, or own code that cannot be read.
     """
     if file_of(name).is_file() or names(of=name) or name.endswith((".yaml", ".yml")):
         return None
-    from rollcall.benchmark.config.described import options_in_words, parse, text_of, without_marks
+    from rollcall.benchmark.config.described import options_in_words, parse, text_of
 
     kind, _, short = name.partition("/")
     if kind in KINDS and short:
@@ -150,13 +147,12 @@ def _part_of(name: str) -> dict[str, Any] | None:
         "name": choice.name,
         "kind": kinds[0],
         "text": "\n\n".join(told),
-        "options": {key: list(map(without_marks, entry)) for key, entry in offered},
+        "options": {key: list(entry) for key, entry in offered},
         "source": "; ".join(filter(None, (paper_of(kinds[0], choice.name), definition(choice.factory)))),
     }
 
 
 def _part_card(part: dict[str, Any]) -> Group:
-    """What `_part_of` tells, for a terminal."""
     options = Grid.grid(padding=(0, 3, 0, 0))
     for key, (values, meaning) in part["options"].items():
         options.add_row(Text(f"  {key}", style="cyan"), Text(f"{values}\n{meaning}".strip()))
@@ -172,9 +168,7 @@ def _how_long(trials: list[Trial | Analysis]) -> str:
     absent = missing(trials)
     if absent:
         return f"No estimate without {', '.join(absent)}. To download: {command('data', 'fetch', *absent)}"
-    costs = estimates(
-        trials, lambda kinds: track(kinds, "probing", console=err, transient=True, disable=not err.is_terminal)
-    )
+    costs = estimates(trials, lambda kinds: tracked(kinds, "probing"))
     cores = os.cpu_count() or 1  # with Ray, as many trials run at the same time
     seconds = [costs[trial.digest] for trial in trials if isinstance(trial, Trial)]
     return (

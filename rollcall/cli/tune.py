@@ -8,8 +8,7 @@ from rollcall.benchmark.config.errors import SettingError
 from rollcall.benchmark.config.experiment import Scheduler
 from rollcall.benchmark.config.text import command, duration, parse_values, repeated, strict_json
 from rollcall.cli import options as opt
-from rollcall.cli.options import STORE, err, say
-from rollcall.cli.plan import plans_of
+from rollcall.cli.options import STORE, err, plans_of, say
 
 if TYPE_CHECKING:
     from rollcall.benchmark.search.tune import Tuning

@@ -7,13 +7,13 @@ import pytest
 import yaml
 from command import rollcall
 
-from rollcall.cli.participation import load
+from rollcall.cli.participation import model_of as model_and_panel
 from rollcall.participation import Population, Trace, fits
 from rollcall.participation.summary import summarise
 
 
 def model_of(file):
-    return load(file)[0]
+    return model_and_panel(file)[0]
 
 
 @pytest.fixture
@@ -67,8 +67,8 @@ def test_a_recording_alone(tmp_path, capsys, monkeypatch):
         "1 of 4 intervals cover no start of a round of 600 s: lost",
         "1 intervals overlap an earlier one of their device: merged",
         "2 clients, 4 rounds",
-        "1.0 on average, 0 to 2",
-        "never available │ 0 clients",
+        "active │ 1, 0, 2 │ mean, smallest",
+        "never │ 0 │ number of clients",
         "keeps the feature within a quarter",
     ):
         assert told in out

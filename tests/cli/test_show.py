@@ -74,12 +74,12 @@ def test_show_says_what_an_experiment_is(store, tmp_path, capsys):
 
 def test_a_part_is_shown_with_its_options(capsys, tmp_path):
     out = " ".join(rollcall(capsys, "show", "fedau")[1].split())
-    assert "cutoff whole number at least 1; default 50 K in the paper: rounds after which" in out
+    assert "cutoff int >= 1; default 50 K in the paper: rounds after which" in out
     assert "source: Wang and Ji, ICLR 2024; " in out
     (part,) = json.loads(rollcall(capsys, "show", "task/mnist", "--json")[1])
     assert (part["kind"], part["options"]["clients"]) == (
         "task",
-        ["whole number; required", "m, the number of clients."],
+        ["int; required", "m, the number of clients."],
     )
     assert part["options"]["model"][0] == "model; default linear"
     assert rollcall(capsys, "show", "mnist")[1].startswith("title: MNIST")  # an experiment of the same name wins
@@ -89,7 +89,7 @@ def test_a_part_is_shown_with_its_options(capsys, tmp_path):
     code, _, err = rollcall(capsys, "show", f"{tmp_path}/mine.py:half")
     assert (code, "its kind is not clear from a base class" in err) == (2, True)
     out = rollcall(capsys, "show", f"schedule/{tmp_path}/mine.py:half")[1]
-    assert ["rate", "number; default 0.5"] in [
+    assert ["rate", "float; default 0.5"] in [
         [cell for cell in line.strip().split("   ") if cell] for line in out.splitlines()
     ]
     assert "Did you mean fedau?" in rollcall(capsys, "show", "fedua")[2]

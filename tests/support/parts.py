@@ -1,7 +1,6 @@
 """Parts of every kind but methods for `rollcall check`: sound ones, and ones that are broken in one way."""
 
 import numpy as np
-import pandas as pd
 import torch
 import torchmetrics
 from torch import nn
@@ -11,28 +10,6 @@ from rollcall.participation import Participation
 from rollcall.tasks import ClientData, Task
 from rollcall.tasks.metrics import OverClients
 from rollcall.tasks.streams import stream
-
-
-class Shift:
-    """A sound augmentation: the images, a bit brighter for each client."""
-
-    on_normalised = True
-
-    def __init__(self, seed, *, size=0.1):
-        self.size = size
-
-    def __call__(self, images, keys):
-        return images + self.size * keys[:, 0, None, None, None]
-
-
-class Cropped(Shift):
-    def __call__(self, images, keys):
-        return images[:, :, 1:, 1:]
-
-
-class OfTheBatch(Shift):
-    def __call__(self, images, keys):
-        return images - images.mean()
 
 
 class Accuracy:
@@ -71,47 +48,12 @@ class Remembering(Accuracy):
         pass
 
 
-class Descent(torch.optim.Optimizer):
-    """A sound optimizer, with a memory of its own."""
-
-    def __init__(self, params, lr):
-        super().__init__(params, {"lr": lr})
-
-    @torch.no_grad()
-    def step(self, closure=None):
-        for group in self.param_groups:
-            for x in group["params"]:
-                if x.grad is not None:
-                    velocity = self.state[x].setdefault("velocity", torch.zeros_like(x))
-                    x -= group["lr"] * velocity.mul_(0.5).add_(x.grad)
-
-
-class Forgetful(Descent):
-    """Counts its steps in itself, where a checkpoint does not see them."""
-
-    steps = 0
-
-    def step(self, closure=None):
-        self.steps += 1
-        self.param_groups[0]["lr"] = 0.1 / self.steps
-        super().step()
-
-
 def first(values):
     return float(values[0])
 
 
 of_the_first = OverClients("accuracy", first)
 kappa = torchmetrics.CohenKappa("multiclass", num_classes=3)
-
-
-def squares(seed, *, size=4):
-    """A sound analysis."""
-    return pd.DataFrame({"round": np.arange(size), "value": stream(seed, "analysis").random(size)})
-
-
-def without_round(seed):
-    return squares(seed).drop(columns="round")
 
 
 class Halves(Participation):
@@ -152,21 +94,8 @@ class OverstatedLater(Halves):
         return np.full(self.clients, 0.6)
 
 
-def steady(population, rng):
-    return 1 + rng.random(population.clients)
-
-
-def stopped(population, rng):
-    return np.arange(population.clients)
-
-
 def percent(population):
     return np.full(population.clients, 50.0)
-
-
-def doubled(p, t):
-    p *= 0.5
-    return p
 
 
 def overlapping(labels, clients, seed):
@@ -245,11 +174,3 @@ def holed(seed):
 
 def summed(seed):
     return Summed(), _data(seed)
-
-
-def rising(t):
-    return t - 3.0
-
-
-def faded(t):
-    return 0.5**t + 1e-9

@@ -10,7 +10,6 @@ from rollcall.benchmark.config.experiment import (
     merged,
     places,
     selected,
-    trials,
     unique_runs,
 )
 
@@ -20,6 +19,10 @@ BASE = {
     "trial": {"task": {"name": "quadratic", "targets": [[0.0], [1.0]]}, "rounds": 3},
     "grid": {"seed": [0, 1], "algorithm": ["fedavg", {"name": "mifa", "wait_for_all": True}]},
 }
+
+
+def trials(experiment):
+    return [place.trial for place in unique_runs(places(experiment))]
 
 
 def cells(experiment):
