@@ -226,7 +226,7 @@ def _drawn(made: Sequence[Subplot], report: Report, over: str, title: str) -> al
             ends = theme.room(own[["low", "high"]].to_numpy().ravel())
             x, size = theme.axis(alt.X, "value", one.metric.head, ends, tickCount=5), alt.Step(16)
             view = alt.layer(*theme.intervals(x, theme.rows_axis(), color=alt.value(theme.BLUE)))
-        elif own["value"].isin((0, one.metric.scale)).all():
+        elif len(own) and own["value"].isin((0, one.metric.scale)).all():
             x = theme.axis(alt.X, "x", label, (own["x"].min(), own["x"].max()))
             y = theme.rows_axis().scale(domain=[*own["line"].unique()])
             tick = alt.Chart().mark_tick(thickness=1.1 * width / own["x"].nunique(), bandSize=20, clip=True, opacity=1)
@@ -274,7 +274,7 @@ def _x_axis(data: pd.DataFrame, title: str, report: Report, from_zero: bool, tic
         named = f"{json.dumps([label_name(report.x, tick) for tick in ticks])}[datum.value]"
         return theme.axis(alt.X, "x", title, (-0.2, len(ticks) - 0.8), values=[*range(len(ticks))], labelExpr=named)
     log = "x" in report.log
-    ends = (0, data["x"].max()) if from_zero else theme.room(data["x"], log, 0.02)
+    ends = (0, data["x"].max()) if from_zero and len(data) else theme.room(data["x"], log, 0.02)
     options: dict[str, Any] = {} if log else {"tickCount": 5}
     return theme.axis(alt.X, "x", title, ends, log, **options | ({"format": "~s"} if ends[1] >= 1e5 else {}))
 
@@ -282,7 +282,7 @@ def _x_axis(data: pd.DataFrame, title: str, report: Report, from_zero: bool, tic
 def _y_axis(data: pd.DataFrame, stated: Sequence[float], metric: Metric, report: Report) -> alt.Y:
     log = "y" in report.log
     low, high = theme.room([*data["value"], *stated, *data["low"], *data["high"]], log)
-    if log and report.x == "round":
+    if log and report.x == "round" and len(data):
         high = min(high, MOST_ABOVE_START * data.loc[data["x"] == data["x"].min(), "value"].max())
     elif metric.percent and data["value"].min() >= 0:
         low, high = max(low, 0), min(high, 100)

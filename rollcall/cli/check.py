@@ -88,9 +88,9 @@ def _of_entry(file: Path, every: bool, trust: bool) -> tuple[list[str], list[str
             notes.append(f"{file}: {says}")
         else:
             found.append(f"{file}: refused: {says}")
-    left = sum(len(one.samples) + len(one.finals) for cells in entry.cells.values() for one in cells)
-    left -= len(notes) + len(found) - 1
-    return found, [*notes, *([f"{file}: {left} runs were not run again; --all runs all"] if left else [])]
+    runs = sum(len(one.samples) + len(one.finals) for cells in entry.cells.values() for one in cells)
+    left = runs - len(notes) - len(found) + 1
+    return found, [*notes, *([f"{file}: {left} of {runs} runs were not run again; --all runs all"] if left else [])]
 
 
 def _choice(value: Any, kind: str) -> Choice:

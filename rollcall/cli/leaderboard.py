@@ -12,7 +12,21 @@ from rollcall.benchmark.config.errors import SettingError, listed
 from rollcall.benchmark.config.experiment import LIBRARY, names
 from rollcall.benchmark.config.metric import COSTS
 from rollcall.benchmark.config.text import command, parse_all, strict_json
-from rollcall.cli.options import METRIC, RECORD, STORE, Json, Mine, Name, Only, Store, Variant, file_of_runs, out, say
+from rollcall.cli.options import (
+    METRIC,
+    RECORD,
+    STORE,
+    Json,
+    Mine,
+    Name,
+    Only,
+    Store,
+    Variant,
+    err,
+    file_of_runs,
+    out,
+    say,
+)
 from rollcall.leaderboard.paper.experiment import PaperExperiment
 
 if TYPE_CHECKING:
@@ -45,6 +59,9 @@ def leaderboard(
     x: Annotated[X | None, typer.Option(help="The x axis of the figure. Default: the experiment's.")] = None,
     form: Annotated[Form | None, typer.Option("--format", help="Format of the table. Default: terminal.")] = None,
     to: Annotated[Path | None, typer.Option(metavar="DIR", help="Folder of files. Default: STORE/EXPERIMENT.")] = None,
+    html: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="Write pages for a browser into this folder, as `site` does.")
+    ] = None,
     store: Store = STORE,
     mlflow: Annotated[
         str, typer.Option(metavar="URI", help="Read your runs from this MLflow server or database.")
@@ -64,6 +81,8 @@ def leaderboard(
         raise SettingError("--format is not allowed with --json; leave one of them out")
     from rollcall.leaderboard import boards, render
     from rollcall.leaderboard.paper.sentences import claims_list
+    from rollcall.leaderboard.ranking import axes
+    from rollcall.leaderboard.ranking import only as selected
     from rollcall.leaderboard.runs import finished
 
     chosen = PaperExperiment.read(experiment)
@@ -73,9 +92,11 @@ def leaderboard(
         if given := [option for option, value in other.items() if value]:
             raise SettingError(
                 f"{given[0]} is not allowed for a board; {experiment} takes --against, --why, --format md or latex, "
-                "--to, --mine, --store and --json"
+                "--to, --html, --mine, --store and --json"
             )
         _board(experiment, against, why, form, to, store, mine, as_json)
+        if html is not None:
+            _pages(html, chosen, experiment, [], store)
         return
     chosen = boards.with_report(chosen.as_(variant) if variant else chosen, metric or [], last_rounds)
     conditions = parse_all("only", only or [])
@@ -93,6 +114,9 @@ def leaderboard(
         first = command("run", experiment, *(["--variant", variant] if variant else []), store=store)
         where = f"; read from {mlflow}" if mlflow else f"; first: {first}"
         raise SettingError(f"{error}{where}") from None
+    if html is not None:
+        in_view = chosen.only(conditions) if chosen.source else chosen
+        _pages(html, in_view, experiment, runs if chosen.source else selected(runs, axes(chosen), conditions), store)
     if as_json:
         print(json.dumps(board.data, indent=1))
         return
@@ -114,6 +138,13 @@ def leaderboard(
         ) from None
     if form in (None, "terminal"):
         say(f"In {folder}: {files}")
+
+
+def _pages(folder: Path, chosen: PaperExperiment, name: str, runs: "list[Run]", store: Path) -> None:
+    """Write the pages of one experiment."""
+    from rollcall.leaderboard.site.build import build, collect
+
+    say(build(folder, [collect(chosen, name, runs, store)], command("leaderboard", name, "--html", folder)), err)
 
 
 def _board(
