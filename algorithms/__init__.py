@@ -12,6 +12,7 @@ from rollcall.algorithms.base import Memoryless as Memoryless
 from rollcall.algorithms.base import Nothing as Nothing
 from rollcall.algorithms.base import Properties as Properties
 from rollcall.algorithms.base import Round as Round
+from rollcall.algorithms.base import Rows as Rows
 from rollcall.algorithms.base import Traffic as Traffic
 from rollcall.algorithms.base import TrainingSetup as TrainingSetup
 from rollcall.algorithms.base import local_steps as local_steps
@@ -37,7 +38,6 @@ from rollcall.algorithms.local_sgd import LocalSGD as LocalSGD
 from rollcall.algorithms.mifa import MIFA as MIFA
 from rollcall.algorithms.mimic import MimiC as MimiC
 from rollcall.algorithms.more_available import MoreAvailable as MoreAvailable
-from rollcall.algorithms.rows import Rows as Rows
 from rollcall.algorithms.scaffnew import Scaffnew as Scaffnew
 from rollcall.algorithms.scaffold import Scaffold as Scaffold
 from rollcall.algorithms.unbiased import Unbiased as Unbiased

@@ -43,11 +43,11 @@ from rollcall.algorithms.base import (
     Positive,
     Properties,
     Round,
+    Rows,
     Traffic,
     TrainingSetup,
     Vector,
 )
-from rollcall.algorithms.rows import Rows
 
 
 @dataclass(frozen=True)

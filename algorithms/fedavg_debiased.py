@@ -19,7 +19,9 @@ When to use:
     If availability is unequal and correlated over time but not known. With many local steps a small bias remains.
 
 Differences from the paper:
-    None. The authors' released code takes nu_i = T / n_i over a horizon of T rounds: `horizon`.
+    The paper draws B clients in every round; a, the number of active clients, stands for B. Its theorem is about a
+    model drawn from all rounds; here the last one is evaluated. n_i is its t_i, and nu_i its 1 / (lambda_i N). The
+    authors' released code takes nu_i = T / n_i over a horizon of T rounds: `horizon`.
 """
 
 from dataclasses import dataclass

@@ -28,8 +28,7 @@ import torch
 from jaxtyping import Int
 from torch import Tensor
 
-from rollcall.algorithms.base import Algorithm, LocalWork, Positive, Properties, Round, TrainingSetup, Vector
-from rollcall.algorithms.rows import Rows
+from rollcall.algorithms.base import Algorithm, LocalWork, Positive, Properties, Round, Rows, TrainingSetup, Vector
 
 
 @dataclass(frozen=True)

@@ -35,11 +35,11 @@ from rollcall.algorithms.base import (
     Positive,
     Properties,
     Round,
+    Rows,
     TrainingSetup,
     Vector,
     local_steps,
 )
-from rollcall.algorithms.rows import Rows
 
 
 @dataclass(frozen=True)

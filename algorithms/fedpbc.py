@@ -20,7 +20,9 @@ When to use:
     If clients can train while they are cut off. Its bias is small without any knowledge of the probabilities.
 
 Differences from the paper:
-    Line 14 as printed resets inactive clients to x_i. Equation 7 and the authors' released code keep x_i*, as here.
+    Line 14 as printed resets inactive clients to x_i. Equation 7 and the authors' released code keep x_i*, as here. K
+    is the paper's s. Algorithm 1 has no eta_g; the experiments search one (appendix B), and it scales a client's own
+    update as in the released code.
 """
 
 from dataclasses import dataclass

@@ -18,7 +18,8 @@ When to use:
     With one gradient in each round, if clients fail together: it needs no probabilities.
 
 Differences from the paper:
-    None. `oracle: true` takes the exact c_i from the participation model.
+    None. m is the paper's M, and its rounds count from 1. `oracle: true` takes the exact c_i from the participation
+    model.
 """
 
 from dataclasses import dataclass

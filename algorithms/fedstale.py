@@ -34,8 +34,7 @@ import torch
 from annotated_types import Ge, Le
 
 from rollcall.algorithms.availability import AvailabilityAware, Watch, observed
-from rollcall.algorithms.base import Limit, LocalWork, Nothing, Properties, Round, Vector
-from rollcall.algorithms.rows import Rows
+from rollcall.algorithms.base import Limit, LocalWork, Nothing, Properties, Round, Rows, Vector
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,7 @@
 """FOCUS: gradient tracking by push and pull, which converges to the optimum under any participation.
 
-*Exact and Linear Convergence for Federated Learning under Arbitrary Client Participation is Attainable* (FOCUS),
-Algorithms 1 and 2 (with minibatches: SG-FOCUS), equations 13 to 22.
+Ying, Li, Yang, *Exact and Linear Convergence for Federated Learning under Arbitrary Client Participation is
+Attainable* (FOCUS; NeurIPS 2025), Algorithms 1 and 2 (with minibatches: SG-FOCUS), equations 13 to 22.
 
     y [d]        the server's tracker; 0 at first
     h_i [m, d]   the last gradient that client i has computed; 0 at first
@@ -31,8 +31,7 @@ from typing import ClassVar, Literal
 
 import torch
 
-from rollcall.algorithms.base import Algorithm, LocalWork, Properties, Round, TrainingSetup, Vector, local_steps
-from rollcall.algorithms.rows import Rows
+from rollcall.algorithms.base import Algorithm, LocalWork, Properties, Round, Rows, TrainingSetup, Vector, local_steps
 
 
 @dataclass(frozen=True)

@@ -25,8 +25,7 @@ from typing import ClassVar, Literal
 
 import torch
 
-from rollcall.algorithms.base import Algorithm, LocalWork, Nothing, Properties, Round, Vector
-from rollcall.algorithms.rows import Rows
+from rollcall.algorithms.base import Algorithm, LocalWork, Nothing, Properties, Round, Rows, Vector
 
 
 @dataclass(frozen=True)

@@ -26,8 +26,7 @@ from typing import ClassVar
 
 import torch
 
-from rollcall.algorithms.base import Algorithm, LocalWork, Properties, Round, Vector
-from rollcall.algorithms.rows import Rows
+from rollcall.algorithms.base import Algorithm, LocalWork, Properties, Round, Rows, Vector
 
 
 @dataclass(frozen=True)

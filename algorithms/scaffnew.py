@@ -33,8 +33,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from rollcall.algorithms.base import Algorithm, LocalWork, Properties, Round, TrainingSetup, Vector, local_steps
-from rollcall.algorithms.rows import Rows
+from rollcall.algorithms.base import Algorithm, LocalWork, Properties, Round, Rows, TrainingSetup, Vector, local_steps
 
 
 @dataclass(frozen=True)

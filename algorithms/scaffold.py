@@ -33,12 +33,12 @@ from rollcall.algorithms.base import (
     LocalWork,
     Properties,
     Round,
+    Rows,
     Traffic,
     TrainingSetup,
     Vector,
     local_steps,
 )
-from rollcall.algorithms.rows import Rows
 
 
 @dataclass(frozen=True)
