@@ -139,15 +139,11 @@ def rank(
     runs: Sequence[Run], metrics: Sequence[Metric], last_rounds: int, axes: Sequence[Axis] = (), planned: int = 0,
     searched: Mapping[str, str] | None = None,
 ) -> Ranking:  # fmt: skip
-    """The ranking of an experiment.
+    """The ranking of an experiment by its runs, at least one, oldest first: of two runs of a seed the later counts.
 
-    Args:
-        runs: at least one, oldest first. The later one of two runs of a seed counts.
-        metrics: at least one; the first one ranks.
-        last_rounds: a final value is the mean over the evaluations of this many last rounds.
-        axes: of the experiment's grid, see `row_labels`.
-        planned: the number of rounds that the file asks for; 0 if panels ask for different ones.
-        searched: see `rollcall.leaderboard.cells.searches`.
+    The first metric ranks; a final value is the mean over the evaluations of the last rounds. `axes` are of the grid,
+    see `row_labels`. `planned` is the number of rounds that the file asks for, 0 if panels ask for different ones. For
+    `searched` see `rollcall.leaderboard.cells.searches`.
     """
     by_settings: dict[Settings, dict[str, Run]] = {}
     for run in runs:

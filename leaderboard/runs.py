@@ -8,6 +8,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, Literal
 
 import numpy as np
@@ -16,6 +17,7 @@ from jaxtyping import Float, Int
 from yaml import YAMLError
 
 from rollcall.benchmark.config.digest import flatten, nested
+from rollcall.benchmark.config.errors import SettingError
 from rollcall.benchmark.config.metric import Metric
 from rollcall.benchmark.config.source import Source
 from rollcall.benchmark.config.text import command, counted
@@ -99,22 +101,26 @@ class Run:
         own = self.spec.get("evaluation", {})
         return json.dumps({key: own[key] for key in own if key in ("every", "last", "at", "splits")})
 
-    def spent(self, cost: str) -> pd.Series:
-        """A cost so far, by round: a column of the history, or `round`. Without entries if it was not measured.
+    def cost(self, cost: str) -> tuple[Int[np.ndarray, "t"], Float[np.ndarray, "t"]]:
+        """Rounds, and a cost until then: a column of the history, or `round`. Empty if it was not measured.
 
         Without a clock `time/seconds` are the seconds that the run took, spread evenly over the rounds.
         """
-        if cost == "round":
-            return pd.Series(self.history.index, self.history.index, dtype=float)
-        if cost == "time/seconds" and cost not in self.history:
-            rounds = max(1, int(self.tags.get("rollcall.finished", self.rounds)))
-            rate = float(self.tags.get("rollcall.seconds", math.nan)) / rounds
-            return pd.Series(self.history.index * rate, self.history.index).dropna()
-        rounds, values = self.known(cost) if cost in self.history else ([], [])
+        if cost in self.history:
+            return self.known(cost)
+        rounds, rate = self.history.index.to_numpy(), 1.0 if cost == "round" else math.nan
+        if cost == "time/seconds":
+            rate = float(self.tags.get("rollcall.seconds", math.nan))
+            rate /= max(1, int(self.tags.get("rollcall.finished", self.rounds)))
+        return (rounds[:0], rounds[:0] * rate) if math.isnan(rate) else (rounds, rounds * rate)
+
+    def spent(self, cost: str) -> pd.Series:
+        """A cost so far, by round; see `cost`."""
+        rounds, values = self.cost(cost)
         return pd.Series(values, rounds, dtype=float)
 
     def has(self, metric: Metric) -> bool:
-        return metric.column in self.history and (metric.over == "round" or len(self.spent(metric.over)) > 0)
+        return metric.column in self.history and (metric.over == "round" or len(self.cost(metric.over)[0]) > 0)
 
     def end(self, metric: Metric) -> float:
         """The last round, or the last cost that a threshold counts: until then it was not reached."""
@@ -226,9 +232,7 @@ def own(store: Path, experiment: str, metrics: Collection[str] | None = None, ml
     than the present one; where a file is gone, the last version that was run counts.
     """
     if mlflow:
-        from rollcall.leaderboard.mlflow_read import read  # takes seconds
-
-        return _of_one_version(read(mlflow, experiment, metrics))
+        return _of_one_version(served(mlflow, experiment, metrics))
     dated: list[tuple[float, Run]] = []
     for path in run_folders(store / experiment, below=False):
         folder = RunFolder(path)
@@ -257,6 +261,29 @@ def of_folder(folder: RunFolder, experiment: str, metrics: Collection[str] | Non
     history = folder.history().set_index("round").astype(float)
     run = Run(tags, spec, history if metrics is None else history.filter([*metrics]), "own")
     return run if "analysis" in spec else replace(run, spec=spec | {"rounds": rounds}).until(rounds)
+
+
+def served(uri: str, experiment: str, metrics: Collection[str] | None = None) -> list[Run]:
+    """The runs that have copies on an MLflow server or in a database, oldest first; for the metrics see `finished`."""
+    from rollcall.benchmark.sweep.mlflow_copy import COMPLETE, FILES, STATUS, connect, reason, runs_of, shown
+
+    runs = []
+    try:
+        client = connect(uri)
+        known = client.get_experiment_by_name(experiment)
+        for entry in runs_of(client, known.experiment_id) if known is not None else ():
+            tags = entry.data.tags
+            if COMPLETE not in tags or not {"rollcall.finished", "rollcall.diverged"} & tags.keys():
+                continue  # it is none of ours, its copy was cut off, or it has not ended
+            with TemporaryDirectory(prefix="rollcall-") as folder:
+                for file in (STATUS, *FILES):
+                    client.download_artifacts(entry.info.run_id, file, folder)
+                Path(folder, STATUS).rename(Path(folder, "status.json"))
+                run = of_folder(RunFolder(Path(folder)), experiment, metrics)
+            runs += [replace(run, server=shown(uri))] if run else []
+    except Exception as error:  # MLflow, SQLAlchemy and the network raise errors of many kinds
+        raise SettingError(f"mlflow: {shown(uri)} cannot be read ({reason(error)})") from None
+    return runs
 
 
 def archive(runs: Iterable[Run], experiment: str, metrics: Sequence[str], folder: Path) -> Path:

@@ -17,12 +17,16 @@ import pandas as pd
 from scipy.special import stdtr, stdtrit
 
 from rollcall.benchmark.config.errors import SettingError, listed
+from rollcall.benchmark.federation.build import build
 from rollcall.benchmark.search.board import Board
 from rollcall.benchmark.search.entry import ENDING, Entry, Final
 from rollcall.benchmark.search.space import domain
 from rollcall.leaderboard.render import Column, Number, Table
 from rollcall.leaderboard.render import Entry as Shown
 from rollcall.leaderboard.runs import HERE, PACKAGE
+from rollcall.participation import recording
+from rollcall.participation.summary import summarise
+from rollcall.participation.weights import l1_distance, normalised
 
 LEVEL = 0.05
 """Of tests; intervals are of 95 %."""
@@ -41,8 +45,7 @@ EXPECTATIONS = {
     ),
     "no method for all": "No method is in the best group under all patterns. Decides: the groups.",
 }
-"""Written before the runs. The first three hold or fail where the 95 % interval of the difference leaves out the size
-that decides; otherwise they are undecided."""
+"""Written before the runs. The first three are undecided if the 95 % interval has the size that decides."""
 
 Interval = tuple[float, float]
 """A mean over searches, and half the width of its interval."""
@@ -200,14 +203,6 @@ def _table(standing: Standing, columns: Mapping[Column, Mapping[str, Shown]], to
 def result_table(standing: Standing, baseline: str) -> Table:
     """A row for each method: accuracy by condition, worst condition, largest loss, mean rank, and what it needs."""
     control = standing.board.patterns[0]
-    columns: dict[Column, dict[str, Shown]] = {}
-    for name, table in standing.values.items():
-        group, apart = standing.group(name), standing.differences(name, baseline)
-        cells = columns.setdefault(Column(name, group=name), {})
-        for method in map(str, table):
-            mean, half = interval(table[method])
-            mark = "†" if method in apart and apart[method].significant else ""
-            cells[method] = Number(mean, half, f"{mean:.1f}", f"{half:.1f}{mark}", best=method in group)
     rows: dict[str, list[str]] = {}
     for method in standing.order:
         worst = min((float(standing.values[name][method].mean()), name) for name in standing.conditions(method))
@@ -216,12 +211,24 @@ def result_table(standing: Standing, baseline: str) -> Table:
         marks = standing.entries[method].marks
         knows = " ".join(SYMBOLS.get(one, one) for one in marks.knows)
         needs = knows, marks.stores, f"{marks.up}+{marks.down}", "yes" if marks.absent else ""
-        rows[method] = [f"{worst[0]:.1f} {worst[1]}", points(loss), *place, *needs]
-    heads = [Column("worst", group="worst"), Column(f"largest loss from {control}", group="worst")]
-    heads += [Column("mean rank", group="rank"), Column("best group in", group="rank")]
+        rows[method] = [*place, f"{worst[0]:.1f} {worst[1]}", points(loss), *needs]
+    heads = [Column("mean rank", group="rank"), Column("best group in", group="rank")]
+    heads += [Column("worst", group="worst"), Column(f"largest loss from {control}", group="worst")]
     needs_of = {"knows": True, "stores": True, "sends": False, "absent compute": True}
     heads += [Column(title, words=words, group="needs") for title, words in needs_of.items()]
-    columns |= {head: {name: row[index] for name, row in rows.items()} for index, head in enumerate(heads)}
+    beside: list[tuple[Column, dict[str, Shown]]] = [
+        (head, {name: row[index] for name, row in rows.items()}) for index, head in enumerate(heads)
+    ]
+    accuracy: list[tuple[Column, dict[str, Shown]]] = []
+    for name, table in standing.values.items():
+        group, apart = standing.group(name), standing.differences(name, baseline)
+        cells: dict[str, Shown] = {}
+        for method in map(str, table):
+            mean, half = interval(table[method])
+            mark = "†" if method in apart and apart[method].significant else ""
+            cells[method] = Number(mean, half, f"{mean:.1f}", f"{half:.1f}{mark}", best=method in group)
+        accuracy.append((Column(name, group=name), cells))
+    columns = dict([*beside[:2], *accuracy, *beside[2:]])
     return _table(standing, columns, caption(standing, baseline), " or not told apart from it (paired t test, Holm)")
 
 
@@ -322,6 +329,34 @@ def until(runs: Sequence[Final], target: float, cost: str) -> str:
     middle = float(np.median(spent))
     share = np.mean(np.isfinite(first))
     return f"{middle:.3g} ({share:.0%})" if math.isfinite(middle) else f"- ({share:.0%})"
+
+
+def pattern_table(board: Board) -> Table:
+    """Facts on the conditions, means over the final seeds: from theory where the model states them, else counted."""
+    rows: list[list[Shown]] = []
+    seeds = [seed for search in range(len(board.search.seeds)) for seed in board.finals(search)]
+    for name, spec in board.conditions(next(iter(board.methods))).items():
+        facts = []
+        for seed in seeds:
+            model = build(board.final(spec, {}, seed)).participation
+            mask = recording.record(model, spec["rounds"])
+            summary = summarise(model, mask)
+            distance = summary.weights["total_variation"]
+            if model.share is not None:
+                distance = l1_distance(np.full(model.clients, 1 / model.clients), normalised(model.share)) / 2
+            pi = mask.mean(axis=0) if model.stationary is None else model.stationary
+            memory = math.nan if model.correlation is None else float(model.correlation.mean())
+            facts.append([pi.mean(), pi.min(), pi.max(), distance, memory, summary.empty, summary.never / len(pi)])
+        mean, least, most, distance, memory, empty, never = np.mean(facts, axis=0)
+        time = "-" if math.isnan(memory) else f"{-1 / math.log(memory):.1f}" if memory > 0 else "0"
+        available = f"{mean:.2f} ({least:.2f} to {most:.2f})"
+        rows.append([name, available, f"{distance:.2f}", time, f"{empty:.1%}", f"{never:.1%}"])
+    heads = ("mean availability", "total variation", "correlation time", "empty rounds", "never seen")
+    told = (
+        "means over the final seeds; availability: mean over clients, least and largest; total variation: of FedAvg's "
+        "expected weights to uniform ones; correlation time in rounds"
+    )
+    return Table([Column("pattern", words=True), *map(Column, heads)], rows, told)
 
 
 def tables(standing: Standing, baseline: str) -> dict[str, Table]:

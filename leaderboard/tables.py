@@ -261,7 +261,8 @@ def comparison_tables(
     found: Mapping[str, Sequence[Comparison]], a: str, b: str
 ) -> tuple[dict[str, Table], dict[str, Any]]:
     """A table for each experiment with a row for each pair of cells, a and b; and all rows and a summary, as JSON."""
-    columns = [Column("cell", words=True), Column(a), Column(b), Column("difference"), Column("wins")]
+    columns = [Column("cell", words=True), *(Column(title, group="means") for title in (a, b, "difference"))]
+    columns.append(Column("wins", group="wins"))
     tables: dict[str, Table] = {}
     rows = []
     for experiment, comparisons in found.items():

@@ -345,15 +345,15 @@ def _points(subplot: Subplot, report: Report, over: str) -> pd.DataFrame:
 def _spent(cells: Sequence[Cell], metric: Metric, over: str) -> pd.Series:
     """The mean cost over the runs of a line, by round; without entries if it was not measured."""
     runs = [run for cell in cells for run in cell.ended.runs.values() if run.has(metric)]
-    costs = [cost for run in runs if len(cost := run.spent(OVER[over]))]
+    costs = [cost for run in runs if len((cost := run.cost(OVER[over]))[0])]
     return _beside(costs).mean(axis=1) if costs and len(costs) == len(runs) else pd.Series(dtype=float)
 
 
-def _beside(columns: Sequence[pd.Series]) -> pd.DataFrame:
-    """Columns side by side; quicker than pandas where all have the same rounds."""
-    if columns and all(column.index.equals(columns[0].index) for column in columns[1:]):
-        return pd.DataFrame(np.column_stack(columns), columns[0].index)
-    return pd.DataFrame(dict(enumerate(columns)))
+def _beside(columns: Sequence[tuple[np.ndarray, np.ndarray]]) -> pd.DataFrame:
+    """Columns of values by round side by side; quicker than pandas where all have the same rounds."""
+    if columns and all(np.array_equal(rounds, columns[0][0]) for rounds, _ in columns):
+        return pd.DataFrame(np.column_stack([values for _, values in columns]), columns[0][0])
+    return pd.DataFrame(dict(enumerate(pd.Series(values, rounds) for rounds, values in columns)))
 
 
 def _row(ranking: Ranking, group: Sequence[Cell], cell: Cell) -> str:
@@ -396,8 +396,7 @@ def _curve(cells: Sequence[Cell], report: Report, metric: Metric, ticks: Sequenc
 def _by_round(cells: Sequence[Cell], metric: Metric) -> pd.DataFrame:
     """[evaluations, seeds], indexed by round, without diverged runs."""
     runs = [run for cell in cells for run in cell.ended.runs.values() if run.has(metric)]
-    known = [run.known(metric.column) for run in runs]
-    return _beside([pd.Series(values, rounds) for rounds, values in known]).dropna()
+    return _beside([run.known(metric.column) for run in runs]).dropna()
 
 
 def _places(cells: Sequence[Cell], across: Sequence[str]) -> list[dict[str, str]]:

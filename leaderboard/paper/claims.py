@@ -54,19 +54,11 @@ def weakest(verdicts: Iterable[Verdict]) -> Verdict:
 
 @dataclass(frozen=True)
 class PlaceResult:
-    """The result of a claim in one cell or pair of cells.
+    """The result of a claim in one cell or pair of cells, with the labels that not all places of the claim share.
 
-    Attributes:
-        labels: of the place, without those that all places of the claim share.
-        quantity: the claim's quantity; None if a cell was not run, diverged or does not cover the window.
-        verdict: on the direction that the statement says.
-        size: on the number that the paper prints, `printed`.
-        diverged: number of runs of the cells that diverged.
-        seeds: number of seeds of both cells.
-        reached: rounds of both cells, and how many are planned.
-        short: of a verdict `too short`, the reason: `300 of 2,000 rounds`.
-        reading: name of the reading that it is under; empty if the claim has none.
-        searched: whether it compares cells with searched rates, whose uncertainty is not in the interval.
+    `verdict` is on the direction that the statement says, `size` on the printed number. `reached` are the rounds, and
+    how many are planned; `short` is the reason of a verdict `too short`. `searched`: it compares searched rates, whose
+    uncertainty is not in the interval. The quantity is None if a cell was not run, diverged or lacks evaluations.
     """
 
     labels: dict[str, str]
@@ -84,13 +76,10 @@ class PlaceResult:
 
 @dataclass(frozen=True)
 class ClaimResult:
-    """The result of a claim about a metric over its places, each a cell or a pair of cells.
+    """The result of a claim about a metric over its places, each a cell or a pair of cells, and under its readings.
 
-    Attributes:
-        level: of the intervals that decide it.
-        unmeasured: the metrics of the claim that no run of its cells measured, although there are runs.
-        readings: the result under each of its readings, by name.
-        misses: the readings whose data are not the paper's, by the printed number that identifies them.
+    `level` is that of the intervals that decide it. No run measured the `unmeasured` metrics of the claim. `misses` are
+    the readings whose data are not the paper's, by the printed number that identifies them.
     """
 
     claim: Claim
@@ -162,11 +151,9 @@ def check_claim(
 ) -> ClaimResult:  # fmt: skip
     """Decide a claim of an experiment, or of its variant, by its cells, under each of its readings if it has some.
 
-    Args:
-        claim, experiment, cells: the experiment has the default metric, the last rounds and the size that decides.
-        variant: gives a variant of the experiment by name; needed if a reading names one.
-        identified: the result of the claim whose printed number identifies the paper's data; without it no reading is
-            known to have other data. A claim with `identifies` is this claim itself.
+    `variant` gives a variant of the experiment by name; it is needed if a reading names one. `identified` is the result
+    of the claim whose printed number identifies the paper's data, if it is another one; without it no reading is known
+    to have other data.
     """
     if not (claim.readings or claim.data or claim.identifies):
         return _decide(claim, experiment, cells)

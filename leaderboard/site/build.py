@@ -148,17 +148,11 @@ def _part(name: str, kind: str, thing: Callable[..., Any]) -> Part:
 
 @dataclass(frozen=True)
 class Shown:
-    """What the pages show of an experiment, which is named or the path of its file.
+    """What the pages show of an experiment, which is named or the path of its file, and of its cells that were run.
 
-    Attributes:
-        cells: that were run.
-        origin: where its results are from; empty without results.
-        printed: the tables as the paper has them: a title, methods, and rows; see `_as_printed`.
-        numbers: the printed numbers of its claims beside the measured ones, if there are some.
-        tables: a title, the table, and the cells of it that were not run; without a table if none of them was.
-        told: the results of its claims and of those of its variants.
-        variants: for each that was run, its name, what it changes, and its table.
-        figure: of the results, if something was measured.
+    `printed` are the tables as the paper has them: a title, methods, and rows; see `_as_printed`. `numbers` are the
+    printed numbers of its claims beside the measured ones. `tables` have a title, the table (None if nothing of it was
+    run), and the number of its cells that were not run. `variants` have a name, what they change, and their table.
     """
 
     experiment: PaperExperiment
@@ -289,7 +283,7 @@ def _as_printed(
             short = f", {cell.rounds_run / cell.rounds:.0%} of rounds" if cell.rounds_run < cell.rounds else ""
             size = f"{counted(len(cell.runs), 'seed')}{short}" if value else ""
             entry = {"measured": str(value or ""), "printed": paper, "size": size}
-            rows.setdefault(_setting(others), {})[cell.labels.get(METHOD, "")] = entry
+            rows.setdefault(_setting(experiment, others), {})[cell.labels.get(METHOD, "")] = entry
         if rows:
             lines = [(where, [row.get(method, {}) for method in methods]) for where, row in rows.items()]
             made.append((", ".join(filter(None, (title, metric.head))), methods, lines))
@@ -459,7 +453,7 @@ def _records(one: Shown) -> list[dict[str, Any]]:
             {
                 "experiment": one.experiment.name,
                 "title": one.experiment.title,
-                "setting": _setting(labels),
+                "setting": _setting(one.experiment, labels),
                 "metric": metric.head,
                 "first": metric == metrics[0],
                 "best": metric.direction,
@@ -479,8 +473,9 @@ def _records(one: Shown) -> list[dict[str, Any]]:
     return made
 
 
-def _setting(labels: Mapping[str, str]) -> str:
-    return ", ".join(label_text(axis, label) for axis, label in labels.items() if label)
+def _setting(experiment: PaperExperiment, labels: Mapping[str, str]) -> str:
+    titles = {("panel", name): panel.title for name, panel in experiment.panels.items()}
+    return ", ".join(titles.get((axis, label)) or label_text(axis, label) for axis, label in labels.items() if label)
 
 
 def _experiment(one: Shown, claims: Sequence[dict[str, Any]], methods: Mapping[str, Part]) -> dict[str, Any]:

@@ -160,6 +160,8 @@ def _board(
         print(json.dumps(standing.as_data(shown), indent=1))
         return
     tables = standing.tables(shown, against or next(iter(shown.entries)))
+    if why or form in ("md", "latex"):
+        tables["patterns"] = standing.pattern_table(shown.board)
     markdown = "\n".join(f"## {heading}\n\n{render.markdown(table)}" for heading, table in tables.items())
     latex = "\n".join(map(render.latex, tables.values()))
     if form in ("md", "latex"):

@@ -94,8 +94,13 @@
   if (table) {
     const records = JSON.parse(document.getElementById("records").textContent);
     const names = [...new Set(records.map((one) => one.method))].sort();
-    const count = (name) => records.filter((one) => one.method === name).length;
-    const most = [...names].sort((a, b) => count(b) - count(a)).slice(0, 2);
+    const often = (name) => records.filter((one) => one.method === name).length;
+    const most = [...names].sort((a, b) => often(b) - often(a)).slice(0, 2);
+    const count = (label, number) => {
+      const cell = make("td", { textContent: number.toLocaleString("en") });
+      Object.assign(cell.dataset, { label, value: number });
+      return cell;
+    };
     const start = hash().get("methods")?.split("|") ?? most;
     const boxes = names.map((name) => make("input", { type: "checkbox", value: name, checked: start.includes(name) }));
     const compare = () => {
@@ -119,12 +124,13 @@
         const link = make("a", { href: `experiments/${encodeURI(one.experiment)}.html`, textContent: one.experiment });
         const cells = values.map((value) => {
           const cell = make("td", { textContent: value.text, title: value.rates, className: alike(value) ? "best" : "" });
+          cell.dataset.label = value.method;
           cell.dataset.value = value.mean ?? "nan";
           return cell;
         });
         return make("tr", {}, make("td", { className: "text" }, link), make("td", { className: "text wrap", textContent: one.setting }),
           make("td", { className: "text wrap", textContent: one.metric }), ...cells,
-          make("td", { textContent: one.seeds.split(",").length }), make("td", { textContent: one.rounds }));
+          count("seeds", one.seeds.split(",").length), count("rounds", one.rounds));
       });
       table.replaceChildren(make("thead", {}, make("tr", {}, ...head)), make("tbody", {}, ...body));
       document.querySelector("main output").textContent = `${body.length} settings in which the chosen methods ran alike`;

@@ -11,8 +11,8 @@ from command import TINY, rollcall
 from rollcall import Trial, simulate
 from rollcall.benchmark.federation.run_folder import RunFolder
 from rollcall.benchmark.sweep.mlflow_copy import Mirror, address, shown
-from rollcall.leaderboard.mlflow_read import read
 from rollcall.leaderboard.runs import own
+from rollcall.leaderboard.runs import served as read
 
 TRIAL = Trial.read(TINY["trial"] | {"algorithm": "fedpbc", "seed": 3, "evaluation": {"every": 5}})
 

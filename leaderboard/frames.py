@@ -1,0 +1,59 @@
+"""Results as DataFrames, for notebooks and your own figures."""
+
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+import pandas as pd
+
+from rollcall.benchmark.config.digest import value_of
+from rollcall.benchmark.config.experiment import Experiment
+from rollcall.leaderboard.ranking import axes
+from rollcall.leaderboard.runs import Run, own, unarchive
+
+
+def runs(stores: Path | str | Iterable[Path | str], experiment: str) -> pd.DataFrame:
+    """The runs of an experiment that finished or diverged, kept ones included: a row for each.
+
+    Args:
+        stores: one or more folders of run folders.
+        experiment: a name from `rollcall list`, or a YAML file.
+
+    Returns:
+        columns `trial` (its digest), `source` (own or kept), `state`, `seed`, `rounds`; each axis of the grid, with its
+        label; each other setting by its dotted name; and each metric, with its last value.
+
+    Raises:
+        SettingError: the experiment does not exist.
+    """
+    rows = []
+    for run, ids, labels in _labelled(stores, experiment):
+        settings = {name: value_of(text) for name, text in run.settings.items()}
+        last = {str(name): run.known(str(name))[1][-1] for name in run.history if len(run.known(str(name))[1])}
+        rows.append(ids | {"rounds": run.rounds} | {**settings, **labels} | last)
+    return pd.DataFrame(rows)
+
+
+def history(stores: Path | str | Iterable[Path | str], experiment: str) -> pd.DataFrame:
+    """The evaluations of the same runs, as a long table: a row for each run, round and metric.
+
+    Returns:
+        columns `trial`, `source`, `state`, each axis of the grid, `seed`, `round`, `metric` and `value`.
+    """
+    tables = []
+    for run, ids, labels in _labelled(stores, experiment):
+        long = run.history.rename_axis("round").reset_index().melt("round", var_name="metric").dropna()
+        tables.append(long.assign(**ids, **labels))
+    whole = pd.concat(tables, ignore_index=True) if tables else pd.DataFrame(columns=["round", "metric", "value"])
+    return whole[[*(name for name in whole if name not in ("round", "metric", "value")), "round", "metric", "value"]]
+
+
+def _labelled(
+    stores: Path | str | Iterable[Path | str], experiment: str
+) -> Iterator[tuple[Run, dict[str, str], dict[str, str | int | None]]]:
+    """The runs of all stores and the kept ones, each with what it is, and its seed and labels (None if it has none)."""
+    chosen = Experiment.read(experiment)
+    folders = [stores] if isinstance(stores, str | Path) else stores
+    grid = [axis for axis in axes(chosen) if {*axis.labels.values()} != {""}]  # without the panel of a single one
+    for run in (*unarchive(chosen.home), *(run for folder in folders for run in own(Path(folder), chosen.home))):
+        ids = {"trial": run.digest, "source": run.source, "state": "diverged" if run.diverged else "finished"}
+        yield run, ids, {axis.name: axis.label(run.settings) for axis in grid} | {"seed": int(run.tags["seed"])}

@@ -1,0 +1,58 @@
+"""Results as DataFrames."""
+
+import json
+
+import pytest
+import yaml
+
+from rollcall.leaderboard.frames import history, runs
+from rollcall.leaderboard.paper.experiment import PaperExperiment
+from rollcall.leaderboard.runs import archive
+from tests.support import results
+from tests.support.command import TINY, rollcall
+
+
+@pytest.fixture
+def file(tmp_path, monkeypatch, capsys):
+    """An experiment of two methods and two seeds: FedPBC was run, FedAvg is in the archive."""
+    monkeypatch.setattr("rollcall.leaderboard.runs.PACKAGE", tmp_path / "kept")
+    path = str(tmp_path / "mine.yaml")
+    (tmp_path / "mine.yaml").write_text(yaml.safe_dump(TINY))
+    made = results.runs(
+        PaperExperiment.read(path), lambda labels, seed: [3.0, 2.0, 1.0 + seed], metric="train/distance"
+    )
+    archive(
+        [run for run in made if run.settings["algorithm"] == "fedavg"], "mine", ["train/distance"], tmp_path / "kept"
+    )
+    store = ("--store", str(tmp_path / "runs"))
+    assert rollcall(capsys, "run", path, "--executor", "inline", "--only", "algorithm=fedpbc", *store)[0] == 0
+    return path
+
+
+def test_a_row_for_each_run(file, tmp_path):
+    table = runs(tmp_path / "runs", file)
+    assert table.groupby(["algorithm", "source"]).size().to_dict() == {("fedavg", "kept"): 2, ("fedpbc", "own"): 2}
+    assert {*table["state"]} == {"finished"}
+    kept = table[table["source"] == "kept"].set_index("seed")
+    assert kept["train/distance"].to_dict() == {0: 1.0, 1: 2.0}
+    assert (kept["rounds"] == 20).all()
+    assert kept["local.lr"].map(type).eq(float).all()
+    assert len(runs([tmp_path / "runs", tmp_path / "none"], file)) == 4
+    assert runs([], file)["source"].unique().tolist() == ["kept"]
+
+
+def test_a_row_for_each_evaluation(file, tmp_path):
+    table = history(str(tmp_path / "runs"), file)
+    kept = table[(table["source"] == "kept") & (table["seed"] == 1)]
+    assert kept[["algorithm", "round", "metric", "value"]].to_numpy().tolist() == [
+        ["fedavg", 0, "train/distance", 3.0],
+        ["fedavg", 10, "train/distance", 2.0],
+        ["fedavg", 20, "train/distance", 2.0],
+    ]
+    own = table[(table["source"] == "own") & (table["seed"] == 0)].pivot(
+        index="round", columns="metric", values="value"
+    )
+    (folder,) = (tmp_path / "runs" / "mine").glob("fedpbc-seed0-*")
+    written = [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
+    assert own["train/distance"].to_dict() == {row["round"]: row["train/distance"] for row in written}
+    assert list(history([], file).columns[-3:]) == ["round", "metric", "value"]
