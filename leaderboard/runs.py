@@ -275,8 +275,9 @@ def served(uri: str, experiment: str, metrics: Collection[str] | None = None) ->
             tags = entry.data.tags
             if COMPLETE not in tags or not {"rollcall.finished", "rollcall.diverged"} & tags.keys():
                 continue  # it is none of ours, its copy was cut off, or it has not ended
+            there = {file.path for file in client.list_artifacts(entry.info.run_id)}
             with TemporaryDirectory(prefix="rollcall-") as folder:
-                for file in (STATUS, *FILES):
+                for file in there & {STATUS, *FILES}:  # a run that diverged at once has no metrics.jsonl
                     client.download_artifacts(entry.info.run_id, file, folder)
                 Path(folder, STATUS).rename(Path(folder, "status.json"))
                 run = of_folder(RunFolder(Path(folder)), experiment, metrics)

@@ -7,6 +7,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 from command import TINY, rollcall
+from lightning.pytorch import Callback
 
 from rollcall import Trial, simulate
 from rollcall.benchmark.federation.run_folder import RunFolder
@@ -90,6 +91,17 @@ def test_names_that_mlflow_refuses_infinite_values_and_single_clients(store, cap
     assert "MLflow does not take the name test/hits@2; there it is test/hits_2\n" in capsys.readouterr().err
     (run,) = read(address(store), "tiny", ["f1#2"])
     assert list(run.history) == ["f1#2"]
+
+
+def test_a_run_that_diverged_at_once_has_no_evaluation(store):
+    class Spoil(Callback):
+        def on_validation_start(self, trainer, federation):
+            federation.server.data[:] = math.nan
+
+    simulate(TRIAL, folder=store / "tiny" / "wild", callbacks=[Spoil()])
+    looked(store)
+    assert equal(store) == 1
+    assert read(address(store), "tiny")[0].diverged
 
 
 def test_states_and_what_is_not_copied(store, capsys):
