@@ -87,7 +87,7 @@ MISTAKES = {
     "a number in the state": (COUNTED, OWN, ["Mine.init returned a Count whose rounds is an int; must return a dataclass of tensors"]),
     "no metrics in a run": (TASK.format("metrics", "pass"), OF_TASK, ["task: mine.py:9: Other.metrics returned None; must return a dict of tensors with the key `loss`"]),
     "a loss for each sample": (TASK.format("loss", "return batch[0].new_zeros(2)"), OF_TASK, ["Other.loss returned a float32 tensor [2]; must return one number, the mean over the samples"]),
-    "a network for other images": ("from torch import nn\n\ndef Mine(shape, classes):  # here\n    return nn.Sequential(nn.Flatten(), nn.Linear(63, 10))\n", run(task=DIGITS | {"model": "mine.py:Mine"}), ["for images of shape [1, 8, 8]: mat1 and mat2 shapes cannot be multiplied (2x64 and 63x10)"]),
+    "a network for other images": ("from torch import nn\n\ndef Mine(shape, classes):  # here\n    return nn.Sequential(nn.Flatten(), nn.Linear(63, 10))\n", run(task=DIGITS | {"model": "mine.py:Mine"}), ["for images of shape [1, 8, 8]: addmm: mat1 and mat2 shapes cannot be multiplied (2x64 and 63x10)"]),
     "exception in a run": (method('raise RuntimeError("no luck")' + HERE), OWN, ["failed: Mine-seed0", "RuntimeError: no luck"]),
     "wrong signature": (
         "def Mine(labels, clients):  # here\n    return [labels]\n",

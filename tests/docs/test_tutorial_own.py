@@ -58,7 +58,8 @@ def run(tmp_path_factory):
 
 def test_the_file_has_a_part_of_every_kind_and_the_experiment_uses_them(run):
     folder, (check, *_) = run
-    assert set(re.findall(r"mine.py:(\w+) \(\w+\) passes", check)) == set(PARTS)
+    passed = set(re.findall(r"mine.py:(\w+) \(\w+\) passes", check))
+    assert passed == set(PARTS) - {"Normalised"}  # there are no checks of server optimizers
     assert all(f"mine.py:{part}" in (folder / "own.yaml").read_text() for part in PARTS)
 
 
