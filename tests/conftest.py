@@ -84,6 +84,12 @@ def _without_mlflow():
 
 
 @pytest.fixture
+def mlflow(monkeypatch):
+    """Runs are copied to MLflow."""
+    monkeypatch.setattr("rollcall.benchmark.sweep.run.find_spec", find_spec)
+
+
+@pytest.fixture
 def one_ray(tmp_path_factory, monkeypatch):
     """Only one test at a time starts Ray. On a busy machine several would start so slowly that Ray gives up."""
     monkeypatch.setenv("RAY_worker_niceness", "0")  # by default 15: beside other tests its workers would starve

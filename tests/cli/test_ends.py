@@ -38,6 +38,7 @@ def recorded(store):
     return {f"{run.data.tags['algorithm']}-seed{run.data.tags['seed']}": run for run in runs}, mirror.client
 
 
+@pytest.mark.usefixtures("mlflow")
 def test_diverged_trials(store, tmp_path, capsys, monkeypatch):
     seeds = [0, 1, 2]
     file = write(tmp_path, grid={"seed": seeds, "algorithm": ["fedavg"]}, source="[X] Table 1", name="tiny")
@@ -78,6 +79,7 @@ def test_sys_exit_in_a_method_fails_its_trial_alone(store, tmp_path, capsys):
     assert states == {"failed", "finished"}
 
 
+@pytest.mark.usefixtures("mlflow")
 def test_a_failed_trial_leaves_its_traceback(store, tmp_path, capsys):
     file = write(tmp_path, grid={"seed": [0], "algorithm": [method(tmp_path, "raise ValueError('no such luck')")]})
     code, _, err = rollcall(capsys, "run", file, "--executor", "inline")
