@@ -113,7 +113,7 @@ def test_damaged_folders_are_named_before_anything_runs(store, tmp_path, capsys)
     assert f"{damaged}: not valid JSON; the next run writes it again" in out
     assert "4 run folders, 1 damaged" in out
     assert rollcall(capsys, "doctor", str(store), "--fix")[0] == 0
-    assert rollcall(capsys, "doctor", str(store))[:2] == (0, "4 run folders, 0 damaged\n")
+    assert rollcall(capsys, "doctor", str(store))[:2] == (0, "3 run folders, 0 damaged\n")
     assert "1 run now, 3 before" in rollcall(capsys, "run", file, "--executor", "inline")[1]
 
 
