@@ -160,7 +160,7 @@ class Mirror:
             Metric(allowed(str(name)), value, end, int(t))
             for name, curve in history.items()
             if not OF_CLIENT.search(str(name))
-            for t, value in curve.dropna().items()
+            for t, value in zip(history.index[curve.notna()], curve.dropna(), strict=True)
         ]
         with self.lock:
             for old in runs_of(client, self.id, f"tags.`rollcall.trial` = '{status['digest']}'"):
