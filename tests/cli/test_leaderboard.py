@@ -43,7 +43,7 @@ def file(tmp_path, monkeypatch):
 def test_the_files_of_a_papers_table(file, tmp_path, capsys):
     code, out, _ = rollcall(capsys, "leaderboard", file)
     assert code == 0
-    assert "1 undecided FedPBC ends nearer" in " ".join(out.split())
+    assert "1. undecided: FedPBC ends nearer" in " ".join(out.split())
     folder = tmp_path / "runs" / "mine"
     names = {path.name for path in folder.iterdir() if path.is_file()}
     assert names >= {f"leaderboard.{end}" for end in ("md", "csv", "tex", "svg", "pdf", "png")}
