@@ -328,7 +328,8 @@ def unarchive(experiment: str, *folders: Path) -> list[Run]:
 def _of_one_version(runs: list[Run]) -> list[Run]:
     """The runs, oldest first, whose code is as it was; where a file is gone, those of the last version that was run."""
     last = {run.settings_without("seed", "rounds"): run.tags.get("rollcall.sources", "") for run in runs}
-    counting, left = [], []
+    counting: list[Run] = []
+    left: list[Run] = []
     for run in runs:
         recorded = run.tags.get("rollcall.sources", "")
         files = {Path(text.rpartition(":")[0]) for text in run.settings.values() if ".py:" in text}

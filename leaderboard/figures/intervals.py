@@ -28,7 +28,7 @@ EDGES = (-2.0, 3.0)
 def _forest(
     data: pd.DataFrame, quantity: str, ends: tuple[float, float], colour: Any = None, *, log: bool = False,
     width: int = 420, at: float | None = None, more: Sequence[Any] = (), **view: Any,
-) -> alt.LayerChart:  # fmt: skip
+) -> alt.LayerChart | alt.FacetChart:  # fmt: skip
     """A row for each name in `row`: a point at `value`, a line from `low` to `high`; a grey rule `at` a value."""
     x, y = theme.axis(alt.X, "value", quantity, ends, log), theme.rows_axis("row").scale(domain=[*data["row"].unique()])
     marks = theme.intervals(x, y, data, color=colour or alt.value(theme.BLUE))

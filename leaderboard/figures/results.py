@@ -163,7 +163,7 @@ def subplots(experiment: PaperExperiment, cells: Sequence[Cell]) -> list[Subplot
     wanted = dict.fromkeys([*([] if report.overlay else ["panel"]), *(report.pictures or report.columns)])
     across = [axis for axis in wanted if axis in varying]
     along = [axis for axis in varying if axis not in across]
-    made = []
+    made: list[Subplot] = []
     for place in _places(measured, across):
         inside = [cell for cell in measured if all(cell.labels.get(axis, one) == one for axis, one in place.items())]
         here = [metric for metric in metrics if any(cell.measured(metric) for cell in inside)]
