@@ -23,7 +23,7 @@ import numpy as np
 from pydantic import BaseModel, BeforeValidator, ConfigDict, PlainValidator, ValidationError, create_model
 
 from rollcall.benchmark.config.base import DATA_FILES, for_pydantic
-from rollcall.benchmark.config.errors import SettingError, SourceError, from_pydantic, in_yaml, listed
+from rollcall.benchmark.config.errors import CompleteError, SettingError, SourceError, from_pydantic, in_yaml, listed
 from rollcall.benchmark.config.source import (
     SUITE,
     Source,
@@ -492,7 +492,7 @@ def _array(value: Any, members: tuple[Any, ...]) -> Any:
             if Path(value).suffix in DATA_FILES:
                 return recording.array(Path(value))
         except ValueError as error:
-            raise SourceError(str(error)) from None
+            raise CompleteError(str(error)) from None
     try:
         numbers = np.asarray(value)
     except ValueError:

@@ -27,7 +27,11 @@ class SettingError(ValueError):
 
 
 class SourceError(SettingError):
-    """An error in a file of the user's own: code, whose line it begins with, or data. It names the value itself."""
+    """An error in a file of the user's own: code, whose line it begins with, or data."""
+
+
+class CompleteError(ValueError):
+    """An error of a value, raised while pydantic reads it, that names the value itself."""
 
 
 def listed(allowed: Iterable[Any], name: Any, also: str = "") -> str:
@@ -60,6 +64,8 @@ def from_pydantic(error: ValidationError) -> SettingError:
     cause = first.get("ctx", {}).get("error")
     if isinstance(cause, SettingError):
         return type(cause)(prefixed(field, cause) if field else str(cause))
+    if isinstance(cause, CompleteError):
+        return SettingError(f"{field}: {cause}")
     if first["type"] == "missing":
         return SettingError(f"{field}: is missing; it must be given")
     return SettingError(f"{field}: {in_yaml(first['input'])} is not allowed; {cause or _allowed(first)}")
