@@ -59,6 +59,10 @@ def test_a_window_is_of_the_runs_own_length_and_never_shortened():
     assert short.mean(ACCURACY, 100) == pytest.approx(1.8 / 10)
     assert math.isnan(short.mean(ACCURACY, 101))
     assert short.evaluations(ACCURACY, 101) == 0
+    lost = {seed: run.history.drop(90) if seed == "2" else run.history for seed, run in whole.runs.items()}
+    (holed, *_) = cells(made, [replace(run, history=lost[seed]) for seed, run in whole.runs.items()])
+    assert len(holed.finals(ACCURACY, 100)) == 2
+    assert math.isnan(holed.mean(ACCURACY, 100))
     assert short.finals(ACCURACY, 1, at=90).iloc[0] == 0.6
     assert short.finals(ACCURACY, 1, at=95).empty
 
