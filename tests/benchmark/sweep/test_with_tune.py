@@ -52,6 +52,7 @@ def declared(tmp_path_factory):
     from rollcall.benchmark.sweep import ray_executor  # noqa: F401  before Ray is imported: it sets what Ray reads then
 
     ray = pytest.importorskip("ray")
+    ray.shutdown()  # one that a command of an earlier test of this process has left
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("RAY_worker_niceness", "0")  # as in `one_ray`
         ray.init(address="local", num_cpus=5, num_gpus=2, include_dashboard=False, log_to_driver=False)
