@@ -207,6 +207,10 @@ class Override(Settings):
     )
     found: str = Field("", description="how the values were found")
 
+    def is_for(self, labels: Mapping[str, str]) -> bool:
+        """Whether it applies to the grid point with these labels."""
+        return all(labels.get(axis) in names for axis, names in self.when.items())
+
 
 class Variant(Settings):
     """A named variant of the experiment, such as `as_released`: what it changes."""
@@ -532,7 +536,7 @@ def _of_panel(experiment: Experiment, name: str, panel: Panel) -> Iterator[GridP
         shown = {"panel": name} | {axis: label for axis, label in zip(grid, labels, strict=True) if axis != "seed"}
         searches: dict[str, str] = {}
         for override in experiment.overrides:
-            if all(shown.get(axis) in names for axis, names in override.when.items()):
+            if override.is_for(shown):
                 spec = put_all(spec, override.set)
                 searches |= dict.fromkeys(override.set, override.searched)  # a later value may be of no search
         yield GridPoint(shown, spec, next(filter(None, searches.values()), ""))

@@ -117,15 +117,11 @@ class Tuned(Settings):
 
     def check_cells(self, experiment: Experiment) -> int:
         """The number of grid points that no answer is for; refused if no point has one, as at other rounds."""
-        overrides, points = self.overrides(experiment), list(places(experiment))
-        having = [
-            point
-            for point in points
-            if any(all(point.labels.get(axis) in names for axis, names in one.when.items()) for one in overrides)
-        ]
-        if not having:
+        overrides = self.overrides(experiment)
+        having = [any(one.is_for(point.labels) for one in overrides) for point in places(experiment)]
+        if not any(having):
             raise SettingError(f"tuned: the file has settings of {', '.join(self.best)}; none of them is run")
-        return len(points) - len(having)
+        return having.count(False)
 
     def check_seeds(self, experiment: Experiment) -> None:
         """Refuse an experiment that has seeds of the search: the settings were chosen with them."""
