@@ -31,7 +31,7 @@ from jaxtyping import Float, Int
 from scipy.optimize import brentq
 from scipy.special import expit
 
-from rollcall.participation.base import Chain, Population, members, stream
+from rollcall.participation.base import Chain, Population, members, spread, stream
 from rollcall.participation.independent import successive
 from rollcall.participation.probabilities import Probability, resolve
 
@@ -43,12 +43,13 @@ class MinimumSeparation(Chain):
     """B units in each round, drawn by p from those that did not participate in the last R rounds ([Sun] section 2).
 
     A unit is a client, or a group of clients that participate together. At the start all units are available. With
-    R = 0 rounds are independent; with B = 1 and R = M - 1 participation is cyclic. An oracle knows pi_R if sets follow
-    the product law, and p_i^t only if it does not depend on earlier rounds.
+    R = 0 rounds are independent; with B = 1 and R = M - 1 participation is cyclic. An oracle knows pi_R if all R_i are
+    equal and sets follow the product law, and p_i^t only if it does not depend on earlier rounds.
 
     Args:
         probability: p of the units; only their proportions matter. A source takes the units as clients.
-        separation: R, at least 0; B (R + 1) units must have a probability above 0.
+        separation: R, at least 0, one number or R_i of each unit; B units must always be left to draw. For one number:
+            B (R + 1) units must have a probability above 0.
         groups: M, the number of groups, a divisor of the number of clients. Default: every client is a unit.
         shuffled: assign clients to groups at random (by the seed) instead of in the order of their ids.
         per_round: B, the number of units drawn in each round.
@@ -61,7 +62,7 @@ class MinimumSeparation(Chain):
         population: Population,
         *,
         probability: Probability,
-        separation: int,
+        separation: int | np.ndarray,
         groups: int | None = None,
         shuffled: bool = False,
         per_round: int = 1,
@@ -72,12 +73,13 @@ class MinimumSeparation(Chain):
         M = self.clients if groups is None else groups
         self.unit = members("groups", population, M, shuffled=shuffled)
         self.p = resolve(probability, population.pooled(self.unit, M), unit=unit)
-        self.R, self.B, self.law = separation, per_round, law
-        _check(self.p, separation, per_round)
+        R = spread("separation", separation, M, unit)
+        _check(self.p, R, per_round)
+        self.R, self.B, self.law = R.astype(np.int64), per_round, law
 
     def start(self) -> Int[np.ndarray, "M"]:
         """The state is the last round in which each unit participated."""
-        return self.step(np.full(len(self.p), -1 - self.R), 0)
+        return self.step(-1 - self.R, 0)
 
     def step(self, state: Int[np.ndarray, "M"], t: int) -> Int[np.ndarray, "M"]:
         available = np.flatnonzero((t - state >= self.R + 1) & (self.p > 0))
@@ -90,17 +92,17 @@ class MinimumSeparation(Chain):
         return np.flatnonzero((state == t)[self.unit])
 
     def probability(self, t: int) -> Float[np.ndarray, "m"] | None:
-        return None if self.R else self.stationary
+        return None if self.R.any() else self.stationary
 
     @cached_property  # used in every round if R = 0
     def stationary(self) -> Float[np.ndarray, "m"] | None:
-        if self.B > 1 and self.law == "successive":
+        if np.ptp(self.R) or (self.B > 1 and self.law == "successive"):
             return None
-        return stationary_separation(self.p, self.R, self.B)[self.unit]
+        return stationary_separation(self.p, int(self.R[0]), self.B)[self.unit]
 
     @property
     def correlation(self) -> Float[np.ndarray, "m"] | None:
-        return None if self.R else np.zeros(self.clients)
+        return None if self.R.any() else np.zeros(self.clients)
 
 
 def product(w: Float[np.ndarray, "n"], B: int, rng: np.random.Generator) -> Int[np.ndarray, "B"]:
@@ -146,8 +148,8 @@ def stationary_separation(p: Float[np.ndarray, "M"], R: int, B: int = 1) -> Floa
     return pi
 
 
-def _check(p: np.ndarray, R: int, B: int) -> None:
-    """ValueError unless every round can draw B units in proportion to p."""
+def _check(p: np.ndarray, R: int | np.ndarray, B: int) -> None:
+    """ValueError unless every round can draw B units in proportion to p; R is one number or [M]."""
     if not np.isfinite(p).all() or (p < 0).any():
         raise ValueError("p: must be finite and at least 0")
     units = int((p > 0).sum())
@@ -155,11 +157,18 @@ def _check(p: np.ndarray, R: int, B: int) -> None:
         raise ValueError(
             f"per_round: {B} is not allowed; must be in [1, {units}], the number of units with probability above 0"
         )
-    if not 0 <= R < units // B:
+    R = np.broadcast_to(R, len(p))
+    # A unit that was drawn k rounds ago waits if k <= R_i. How many can wait at once is the number of jobs that can be
+    # done in time if B are done in each round, and job i has the deadline R_i: the earliest deadline first.
+    waiting = 0
+    for r in np.sort(R[p > 0]):
+        waiting += int(waiting < B * r)
+    if (R < 0).any() or (R != np.floor(R)).any() or units - waiting < B:
         must = (
-            f"must be in [0, {units // B - 1}], so that {B} of the {units} units with probability above 0 can be drawn"
+            f"must be whole numbers from 0 that leave {B} of the {units} units with probability above 0 to draw; one "
+            f"number for all: in [0, {units // B - 1}]"
         )
-        raise ValueError(f"separation: {R} is not allowed; {must}")
+        raise ValueError(f"separation: {R.tolist() if np.ptp(R) else f'{R[0]:g}'} is not allowed; {must}")
 
 
 def _inclusion(p: Float[np.ndarray, "M"], n: int) -> Float[np.ndarray, "M"]:

@@ -1,4 +1,4 @@
-"""Two rounds of every cell of the suite's experiments, so that none fails after hours, or shows what nobody measures.
+"""Every point of the grids of the suite's experiments is read, and two rounds of every cell are run, so that none fails after hours, or shows what nobody measures.
 
 Image sets are stand-ins of the genuine number of samples, with labels in turn, whose images are one and the same in
 memory: partitions meet the sizes they were written for, and nothing need be read. Evaluation sees eight samples. Every network runs
@@ -19,8 +19,6 @@ from rollcall.leaderboard.paper.experiment import PaperExperiment
 from rollcall.participation import recording
 from rollcall.tasks import Batches, datasets
 from rollcall.tasks.base import ClientData
-
-pytestmark = pytest.mark.full
 
 LINEAR = read("model", "linear")
 
@@ -120,6 +118,14 @@ def run(trial):
     return set(history)
 
 
+def test_the_settings_of_every_grid_are_allowed():
+    for experiment in map(PaperExperiment.read, names()):
+        for reading in (experiment, *map(experiment.as_, experiment.variants)):
+            for point in {tuple(point.labels.items()): point for point in places(reading)}.values():  # one seed of each
+                assert point.trial
+
+
+@pytest.mark.full
 @pytest.mark.parametrize("name", names())
 def test_two_rounds_of_every_cell(name, seen):
     experiment = PaperExperiment.read(name)

@@ -13,7 +13,7 @@ pytestmark = pytest.mark.full
 COSTS = ["ms_per_client_round", "reference_ms_per_client_round"]
 FIELDS = {"task", "engine", "device", "clients", "active", "steps", "batch", "threads"}
 FIELDS |= {f"{cost}{end}" for cost in COSTS for end in ("", "_min", "_max")}
-SMALL = ("bench", "--task", "digits", "--clients", "4", "--active", "2", "--batch", "4", "--quick")
+SMALL = ("bench", "--task", "digits", "--clients", "4", "--active", "2", "--quick")
 
 
 @pytest.mark.parametrize("engine", ["sequential", "vectorised"])
@@ -66,5 +66,5 @@ def test_the_command_prints_rows_as_json(capsys):
     assert [row["engine"] for row in rows] == ["sequential", "vectorised"]
     for row in rows:
         assert set(row) == FIELDS
-        assert (row["clients"], row["active"], row["steps"], row["batch"]) == (4, 2, 5, 4)
+        assert (row["clients"], row["active"], row["steps"], row["batch"]) == (4, 2, 5, 16)
         assert all(0 < row[f"{cost}_min"] <= row[cost] <= row[f"{cost}_max"] for cost in COSTS)

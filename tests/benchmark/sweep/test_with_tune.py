@@ -49,10 +49,10 @@ class Slow(FedAvg):
 @pytest.fixture(scope="module")
 def declared(tmp_path_factory):
     """Ray of the user, with two GPUs that this machine need not have."""
-    from rollcall.benchmark.sweep import ray_executor  # noqa: F401  before Ray is imported: it sets what Ray reads then
+    ray_executor = pytest.importorskip("rollcall.benchmark.sweep.ray_executor")
+    import ray
 
-    ray = pytest.importorskip("ray")
-    ray.shutdown()  # one that a command of an earlier test of this process has left
+    ray_executor.end_ray()  # one that a command of an earlier test of this process has left
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("RAY_worker_niceness", "0")  # as in `one_ray`
         ray.init(address="local", num_cpus=5, num_gpus=2, include_dashboard=False, log_to_driver=False)
