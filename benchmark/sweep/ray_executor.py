@@ -55,9 +55,17 @@ RAY_DIED = "Ray died on this machine; memory may have run out"
 OUT_OF_MEMORY = "Ray killed a process, for memory had run out"
 
 
-_started: tuple[str, str] | None = None
-"""Of the Ray that `start_ray` started: the address that was asked for, and the socket of the process that starts the
-workers of this machine."""
+class _Started(NamedTuple):
+    """The Ray that `start_ray` started: the address that was asked for, the socket of the process that starts the
+    workers of this machine, and the address that tells this Ray from another one of the same process.
+    """
+
+    asked: str
+    raylet: str
+    gcs: str
+
+
+_started: _Started | None = None
 
 
 def start_ray(address: str = "") -> None:
@@ -71,10 +79,12 @@ def start_ray(address: str = "") -> None:
         SettingError: no Ray cluster answers at the address, or Ray does not start on this machine.
     """
     global _started
-    if _started is not None and _started[0] != address:
+    if _started is not None and not (ray.is_initialized() and ray.get_runtime_context().gcs_address == _started.gcs):
+        _started = None  # the user has ended it
+    if _started is not None and _started.asked != address:
         end_ray()
     if _started is None and not ray.is_initialized():
-        _started = address, _connect(address)
+        _started = _Started(address, _connect(address), ray.get_runtime_context().gcs_address)
 
 
 def ray_died() -> bool:
@@ -83,7 +93,7 @@ def ray_died() -> bool:
         return False
     try:
         with socket(AF_UNIX) as raylet:
-            raylet.connect(_started[1])
+            raylet.connect(_started.raylet)
     except (ConnectionRefusedError, FileNotFoundError):
         return True
     return False
@@ -241,7 +251,7 @@ def rollcall_trial(config: dict[str, Any], shared: dict[str, Any]) -> None:
                 if folder.finished < rounds:
                     break
             if reports.ended:
-                return
+                raise SystemExit(0)  # to return would be a report, which nobody takes any more
             if rounds > reported:
                 (carried / "reported").write_text(str(rounds))
                 keep = len(work.milestones) > 1 or not shared["home"]
