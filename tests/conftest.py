@@ -16,7 +16,7 @@ os.environ |= {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
 
 def pytest_collection_modifyitems(items):
     # Side by side: so one of the parallel processes runs them all, and no other waits for Ray.
-    items.sort(key=lambda item: "one_ray" not in item.fixturenames)
+    items.sort(key=lambda item: ("declared" not in item.fixturenames, "one_ray" not in item.fixturenames))
 
 
 @pytest.fixture(autouse=True, scope="session")
@@ -89,11 +89,16 @@ def mlflow(monkeypatch):
     monkeypatch.setattr("rollcall.benchmark.sweep.run.find_spec", find_spec)
 
 
+@pytest.fixture(scope="session")
+def ray_lock(tmp_path_factory):
+    return FileLock(tmp_path_factory.getbasetemp().parent / "ray.lock")
+
+
 @pytest.fixture
-def one_ray(tmp_path_factory, monkeypatch):
+def one_ray(ray_lock, monkeypatch):
     """Only one test at a time starts Ray. On a busy machine several would start so slowly that Ray gives up."""
     monkeypatch.setenv("RAY_worker_niceness", "0")  # by default 15: beside other tests its workers would starve
-    with FileLock(tmp_path_factory.getbasetemp().parent / "ray.lock"):
+    with ray_lock:
         yield
 
 

@@ -1,6 +1,6 @@
 """A Ray cluster of two nodes that share only a storage. Choices of the user's own reach nodes without their files.
 
-Ray of this machine alone, too: it dies, and it listens on this machine only.
+Ray of this machine alone, too: it dies, it listens on this machine only, and trials share its GPUs.
 """
 
 import json
@@ -15,8 +15,11 @@ from threading import Thread
 
 import numpy as np
 import pytest
+from command import TINY
 
+import rollcall
 from rollcall import Trial, simulate
+from rollcall.benchmark.config.experiment import Experiment
 from rollcall.benchmark.federation.run_folder import RunFolder
 from rollcall.benchmark.sweep.jobs import Job, Sweep, run_inline
 from rollcall.benchmark.sweep.run import Execution
@@ -37,6 +40,23 @@ class Mine(MIFA):
         if call.t < 40 or Path("FOLDER/slow").exists():
             time.sleep(0.03)
         while call.t == 40 and not Path("FOLDER/open").exists():
+            time.sleep(0.05)
+        return super().round(state, x, call, work)
+"""
+
+
+# Writes down the GPUs that its process sees, and waits until all five trials have.
+SEEING = """
+import os, time
+from pathlib import Path
+from rollcall.algorithms.fedavg import FedAvg
+
+
+class Seeing(FedAvg):
+    def round(self, state, x, call, work):
+        Path("FOLDER", f"{call.seed}").write_text(os.environ.get("CUDA_VISIBLE_DEVICES", ""))
+        until = time.monotonic() + 120
+        while len(list(Path("FOLDER").iterdir())) < 5 and time.monotonic() < until:
             time.sleep(0.05)
         return super().round(state, x, call, work)
 """
@@ -191,3 +211,22 @@ def test_ray_dies_and_starts_again_as_often_as_retries_allow(tmp_path, one_ray):
         undisturbed = simulate(mifa, folder=tmp_path / mifa.name)
         assert np.array_equal(job.folder.models()["server"], undisturbed.server)
         assert job.folder.metrics.read_bytes() == (undisturbed.folder / "metrics.jsonl").read_bytes()
+
+
+def test_four_trials_share_a_gpu_and_two_gpus_are_used(tmp_path, one_ray):
+    from rollcall.benchmark.sweep import ray_executor
+
+    # isort: split
+    import ray
+
+    ray_executor.end_ray()
+    ray.init(address="local", num_cpus=5, num_gpus=2, include_dashboard=False, log_to_driver=False)  # need not be there
+    (tmp_path / "seen").mkdir()
+    (tmp_path / "mine.py").write_text(SEEING.replace("FOLDER", str(tmp_path / "seen")))
+    experiment = Experiment.model_validate(
+        {"name": "tiny"} | TINY | {"grid": {"algorithm": [f"{tmp_path / 'mine.py'}:Seeing"], "seed": list(range(5))}}
+    )
+    result = rollcall.run(experiment, store=tmp_path / "runs", gpus_per_trial=0.25, mlflow=False)
+    ray.shutdown()
+    assert set(result.frame["state"]) == {"finished"}
+    assert sorted(file.read_text() for file in (tmp_path / "seen").iterdir()) == ["0"] * 4 + ["1"]

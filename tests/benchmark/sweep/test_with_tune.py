@@ -1,4 +1,4 @@
-"""Rollcall for who knows Ray Tune: its objects, its results, GPUs, and a Tuner of the user's own. One Ray for all."""
+"""Rollcall for who knows Ray Tune: its objects, its results, and a Tuner of the user's own. One Ray for all."""
 
 import json
 from pathlib import Path
@@ -13,23 +13,6 @@ from rollcall.benchmark.config.experiment import Experiment
 from rollcall.benchmark.federation.run_folder import RunFolder
 
 pytestmark = pytest.mark.full
-
-# Writes down the GPUs that its process sees, and waits until all five trials have.
-SEEING = """
-import os, time
-from pathlib import Path
-from rollcall.algorithms.fedavg import FedAvg
-
-
-class Seeing(FedAvg):
-    def round(self, state, x, call, work):
-        Path("FOLDER", f"{call.seed}").write_text(os.environ.get("CUDA_VISIBLE_DEVICES", ""))
-        until = time.monotonic() + 120
-        while len(list(Path("FOLDER").iterdir())) < 5 and time.monotonic() < until:
-            time.sleep(0.05)
-        return super().round(state, x, call, work)
-"""
-
 
 # From round 8 on each round is slow until it may be fast, so that Tune's stopper comes in time.
 SLOW = """
@@ -47,18 +30,18 @@ class Slow(FedAvg):
 
 
 @pytest.fixture(scope="module")
-def declared(tmp_path_factory):
-    """Ray of the user, with two GPUs that this machine need not have."""
+def declared(ray_lock):
+    """Ray of the user."""
     ray_executor = pytest.importorskip("rollcall.benchmark.sweep.ray_executor")
     import ray
 
-    ray_executor.end_ray()  # one that a command of an earlier test of this process has left
-    with pytest.MonkeyPatch.context() as patch:
+    with ray_lock, pytest.MonkeyPatch.context() as patch:
         patch.setenv("RAY_worker_niceness", "0")  # as in `one_ray`
-        ray.init(address="local", num_cpus=5, num_gpus=2, include_dashboard=False, log_to_driver=False)
-    yield pytest.importorskip("ray.tune")
-    assert ray.is_initialized()  # Rollcall leaves the user's Ray alone
-    ray.shutdown()
+        ray_executor.end_ray()  # one that a command of an earlier test of this process has left
+        ray.init(address="local", num_cpus=2, include_dashboard=False, log_to_driver=False)
+        yield pytest.importorskip("ray.tune")
+        assert ray.is_initialized()  # Rollcall leaves the user's Ray alone
+        ray.shutdown()
 
 
 def tiny(**changes) -> Experiment:
@@ -104,15 +87,6 @@ def test_a_stopper_ends_runs_that_a_second_call_resumes(declared, tmp_path):
     assert set(whole.frame["state"]) == {"finished"}
     for one, other in zip(whole.jobs, alone.jobs, strict=True):
         assert (one.folder.path / "model.npz").read_bytes() == (other.folder.path / "model.npz").read_bytes()
-
-
-def test_four_trials_share_a_gpu_and_two_gpus_are_used(declared, tmp_path):
-    (tmp_path / "seen").mkdir()
-    (tmp_path / "mine.py").write_text(SEEING.replace("FOLDER", str(tmp_path / "seen")))
-    experiment = tiny(grid={"algorithm": [f"{tmp_path / 'mine.py'}:Seeing"], "seed": list(range(5))})
-    result = rollcall.run(experiment, store=tmp_path / "runs", gpus_per_trial=0.25, mlflow=False)
-    assert set(result.frame["state"]) == {"finished"}
-    assert sorted(file.read_text() for file in (tmp_path / "seen").iterdir()) == ["0"] * 4 + ["1"]
 
 
 @pytest.mark.parametrize(("retries", "state"), [(0, "absent"), (1, "finished")])
