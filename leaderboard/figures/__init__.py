@@ -7,6 +7,7 @@ from rollcall.leaderboard.figures.intervals import board_chart as board_chart
 from rollcall.leaderboard.figures.intervals import orders_chart as orders_chart
 from rollcall.leaderboard.figures.intervals import overall_chart as overall_chart
 from rollcall.leaderboard.figures.intervals import printed_chart as printed_chart
+from rollcall.leaderboard.figures.others import searched as searched
 from rollcall.leaderboard.figures.others import uplinks as uplinks
 from rollcall.leaderboard.figures.results import curves as curves
 from rollcall.leaderboard.figures.results import paper_curves as paper_curves

@@ -1,13 +1,14 @@
-"""Figures besides curves and intervals: one metric against another, and a roll call."""
+"""Figures besides curves and intervals: one metric against another, the samples of a search, and a roll call."""
 
 from collections.abc import Sequence
 from itertools import pairwise, product
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import altair as alt
 import numpy as np
 import pandas as pd
 from jaxtyping import Bool, Float
+from pandas.api.types import is_numeric_dtype
 
 from rollcall.benchmark.config.errors import SettingError
 from rollcall.leaderboard.cells import Cell
@@ -15,6 +16,9 @@ from rollcall.leaderboard.figures import theme
 from rollcall.leaderboard.names import label_name, label_names, style
 from rollcall.leaderboard.paper.experiment import PaperExperiment
 from rollcall.leaderboard.ranking import METHOD
+
+if TYPE_CHECKING:
+    from rollcall.benchmark.search.tune import Tuning
 
 MOST = 60
 """Clients that the picture of a roll call shows, evenly from the rarely to the often available."""
@@ -44,6 +48,43 @@ def scatter(experiment: PaperExperiment, cells: Sequence[Cell]) -> alt.ConcatCha
     text = f"{experiment.title}. {what}. Methods: {', '.join(looks)}."
     chart = theme.grid(views, text, data=data, columns=2, caption="Points: the mean of a cell over its seeds.")
     return chart.configure_legend(symbolSize=60)
+
+
+def searched(tuning: "Tuning") -> alt.ConcatChart:
+    """The score of each sample of a search against each of its settings, in the style of its method.
+
+    The best sample of each cell is large. SettingError: all samples failed.
+    """
+    best = tuning.tuned.best
+    if not best:
+        raise SettingError("samples: all have failed; there is nothing to draw")
+    methods = {name: one.when.get(METHOD, "") for name, one in best.items()}
+    names, metric = label_names(METHOD, list(methods.values())), next(iter(best.values())).how.metric
+    samples = tuning.samples[tuning.samples["cell"].isin([*best])].dropna(subset=["score"])
+    samples = samples.assign(
+        line=[names[methods[cell]] for cell in samples["cell"]],
+        value=metric.scale * samples["score"],
+        best=[
+            all(row[path] == value for path, value in best[row["cell"]].settings.items())
+            for _, row in samples.iterrows()
+        ],
+    )
+    looks = {names[one]: style(one, methods.values()) for one in methods.values()}
+    look = [theme.by_line(one, looks) for one in ("color", "shape")]
+    size = alt.condition("datum.best", alt.value(160), alt.value(30))
+    views: list[alt.Chart] = []
+    for path in dict.fromkeys(path for one in best.values() for path in one.settings):
+        own = samples.loc[samples[path].notna(), ["line", "value", "best", path]].rename(columns={path: "x"})
+        x = alt.X("x:N", title=path, sort=None)
+        if is_numeric_dtype(own["x"]):
+            log = bool(own["x"].min() > 0 and own["x"].max() > 30 * own["x"].min())
+            x = theme.axis(alt.X, "x", path, theme.room(own["x"], log), log)
+        y = theme.axis(alt.Y, "value", metric.head if not views else None, theme.room(samples["value"]))
+        points = alt.Chart(own).mark_point(opacity=0.7)
+        views.append(points.encode(x, y, *look, size=size).properties(width=theme.WIDTH, height=theme.HEIGHT))
+    text = f"Scores against settings. Methods: {', '.join(looks)}."
+    caption = "Points: samples. Large: the best of each cell, whose score is optimistic."
+    return theme.grid(views, text, caption=caption).configure_legend(symbolSize=60)
 
 
 def uplinks(mask: Bool[np.ndarray, "T m"], probability: Float[np.ndarray, "T m"] | None) -> alt.ConcatChart:

@@ -73,9 +73,12 @@ def tune(
     if as_json:
         print(strict_json({"best": tuning.best}))
     else:
+        from rollcall.leaderboard.figures import save, searched
+
         words = ["run", experiment, *(["--variant", variant] if variant else []), "--tuned", tuning.file]
         words += [*repeated("--algorithm", methods), *repeated("--set", settings), *repeated("--only", only)]
         _tell(tuning, command(*words, store=store))
+        save(searched(tuning), tuning.beside("samples.svg"))
 
 
 def _tell(tuning: "Tuning", next_step: str) -> None:

@@ -25,6 +25,7 @@ def test_the_answer_as_json_and_as_a_table(tmp_path, store, capsys):
     assert code == 0
     assert f"local.lr={best['fedavg']['settings']['local.lr']}" in output
     assert f"rollcall run {file} --tuned {store / 'tiny' / 'tuned.yaml'}" in output
+    assert "local.lr" in (store / "tiny" / "search" / "samples.svg").read_text()
 
 
 def test_the_command_for_the_final_table_runs(tmp_path, store, capsys, monkeypatch):

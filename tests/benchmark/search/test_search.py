@@ -16,6 +16,7 @@ from rollcall.benchmark.process import Interrupted
 from rollcall.benchmark.search.answer import Tuned
 from rollcall.benchmark.sweep import jobs
 from rollcall.benchmark.sweep.jobs import run_job
+from rollcall.leaderboard.figures import searched
 from rollcall.tasks.base import Batches
 
 QUIET = {"executor": "inline", "mlflow": False}
@@ -54,6 +55,14 @@ def test_every_method_has_a_search_of_its_own_and_the_best_sample_wins(store):
         }
         assert best["settings"] == {"local.lr": min(scores, key=scores.get)}
         assert (best["samples"], best["score"]) == (4, min(scores.values()))
+    # The figure has the samples that did not fail, and the best one of each cell is large.
+    drawn = [row for rows in searched(tuning).to_dict()["datasets"].values() for row in rows]
+    assert {(row["line"].lower(), row["x"]): row["value"] for row in drawn} == {
+        key: row["score"] for key, row in rows.items() if row["state"] != "failed"
+    }
+    assert {row["line"].lower(): row["x"] for row in drawn if row["best"]} == {
+        name: best["settings"]["local.lr"] for name, best in tuning.best.items()
+    }
     assert (tuning.file, tuning.file.parent.name) == (store / "tiny" / "tuned.yaml", "tiny")
     assert yaml.safe_load(tuning.file.read_text())["best"] == tuning.best
     assert {path.parts[-4:-2] for path in store.rglob("trial.yaml")} == {("tiny", "search")}  # not in the table
