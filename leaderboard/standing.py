@@ -21,6 +21,7 @@ from rollcall.benchmark.federation.build import build
 from rollcall.benchmark.search.board import Board
 from rollcall.benchmark.search.entry import ENDING, Entry, Final
 from rollcall.benchmark.search.space import domain
+from rollcall.leaderboard.names import method_name
 from rollcall.leaderboard.render import Column, Number, Table
 from rollcall.leaderboard.render import Entry as Shown
 from rollcall.leaderboard.runs import HERE, PACKAGE
@@ -278,7 +279,10 @@ def difference_table(standing: Standing, baseline: str) -> Table:
     columns: dict[Column, dict[str, Shown]] = {}
     for name in standing.values:
         other = baseline or standing.best(name)
-        texts = columns.setdefault(Column(name if baseline else f"{name} (best: {other})", group=name), {})
+        column = Column(name, group=name)
+        if not baseline:
+            column = Column(f"{name} (best: {other})", named=f"{name} (best: {method_name(other)})", group=name)
+        texts = columns.setdefault(column, {})
         for method, one in standing.differences(name, other).items():
             texts[method] = points((one.mean, one.half), "+") + ("†" if one.significant else "")
     told = (
@@ -369,7 +373,7 @@ def tables(standing: Standing, baseline: str) -> dict[str, Table]:
         raise SettingError(f"against: {baseline!r} is not allowed; must be one of {listed(standing.entries, baseline)}")
     return {
         "test accuracy": result_table(standing, baseline),
-        f"minus {baseline}": difference_table(standing, baseline),
+        f"minus {method_name(baseline)}": difference_table(standing, baseline),
         "minus the best": difference_table(standing, ""),
         f"loss from {standing.board.patterns[0]}": loss_table(standing),
         "costs": cost_table(standing),
