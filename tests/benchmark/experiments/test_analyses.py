@@ -9,6 +9,7 @@ from separation_oracle import brute_separation, separation_chain
 
 from rollcall.benchmark.experiments.ca_fed import analyses as ca_fed
 from rollcall.benchmark.experiments.fedpbc import analyses as fedpbc
+from rollcall.benchmark.experiments.findings.meetings import meetings
 from rollcall.benchmark.experiments.sun import analyses
 from rollcall.benchmark.experiments.sun import analyses as sun
 from rollcall.participation import Population
@@ -123,3 +124,25 @@ def test_mixing_time():
     for never in ([[0.0, 1.0], [1.0, 0.0]], [[1.0, 0.0], [0.0, 1.0]]):
         with pytest.raises(ValueError, match="never mixes"):
             ca_fed.mixing_time(np.array(never))
+
+
+@pytest.mark.parametrize(("size", "mixing"), [(2, 1.0), (2, 0.1), (2, 0.0), (4, 0.3)])
+def test_the_spectral_gap_of_meetings(size, mixing):
+    """Against the mean of 20,000 matrices; E[I - W] has the eigenvalue of the formula on vectors that are constant on blocks."""
+    m, rng, T = 20, np.random.default_rng(0), 20_000
+    total, active = np.zeros((m, m)), np.zeros(m)
+    for t in range(T):
+        A = meetings(t, rng, clients=m, size=size, mixing=mixing)
+        assert len(set(A)) == len(A) in (0, size)
+        active[A] += 1
+        W = np.eye(m)
+        W[np.ix_(A, A)] = 1 / max(len(A), 1)
+        total += np.eye(m) - W @ W
+    assert active / T == pytest.approx(np.full(m, 0.1), abs=0.012)
+    blocks = np.kron(np.eye(m // size), np.ones((size, 1))) / np.sqrt(size)
+    basis = blocks @ np.linalg.svd(np.ones((1, m // size)))[2][1:].T  # constant on blocks, of mean 0
+    gap = mixing * (size - 1) * (0.1 * m / size) / (m - 1)
+    assert np.trace(basis.T @ total @ basis) / T / (m // size - 1) == pytest.approx(gap, rel=0.05)
+    assert np.linalg.eigvalsh(total / T)[1] == pytest.approx(
+        gap, rel=0.15, abs=1e-12
+    )  # the least one but that of the mean
