@@ -2,7 +2,7 @@
 
 Image sets are stand-ins of the genuine number of samples, with labels in turn, whose images are one and the same in
 memory: partitions meet the sizes they were written for, and nothing need be read. Evaluation sees eight samples. Every network runs
-once; all cells of images run with softmax regression.
+once with its data. Each method runs with each participation model once, with softmax regression.
 """
 
 from dataclasses import replace
@@ -90,8 +90,9 @@ def small(analysis):
 
 
 def kind(trial):
-    """The settings of a trial that choose code rather than numbers, without its network."""
-    code = trial.task.name, trial.algorithm.name, trial.participation.name
+    """The settings of a trial that choose code rather than numbers, without its network and that network's data."""
+    task = "of a network" if "model" in trial.task.options else trial.task.name
+    code = task, trial.algorithm.name, trial.participation.name
     return *code, trial.evaluation.splits, trial.evaluation.by, trial.evaluation.weights
 
 
