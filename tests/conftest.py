@@ -19,36 +19,30 @@ def pytest_collection_modifyitems(items):
     items.sort(key=lambda item: ("declared" not in item.fixturenames, "one_ray" not in item.fixturenames))
 
 
+def but_mlflow(name):
+    """To import MLflow takes seconds in each process: runs are copied to it where a test is about that."""
+    return None if name == "mlflow" else find_spec(name)
+
+
 @pytest.fixture(autouse=True, scope="session")
 def _environment():
-    # What the caller has set for experiments: tests have stores, servers and memory settings of their own.
     with pytest.MonkeyPatch.context() as patch:
-        for name in (
-            "ROLLCALL_STORE",
-            "MLFLOW_TRACKING_URI",
-            "RAY_ADDRESS",
-            "MALLOC_TRIM_THRESHOLD_",
-            "MALLOC_MMAP_THRESHOLD_",
-        ):
+        # What the caller has set for experiments: tests have stores, servers and memory settings of their own.
+        memory = ("MALLOC_TRIM_THRESHOLD_", "MALLOC_MMAP_THRESHOLD_")
+        for name in ("ROLLCALL_STORE", "MLFLOW_TRACKING_URI", "RAY_ADDRESS", *memory):
             patch.delenv(name, raising=False)
-        patch.setenv(
-            "PYTHONPATH", str(Path(__file__).parents[1]), prepend=os.pathsep
-        )  # subprocesses test this checkout
+        checkout = str(Path(__file__).parents[1])
+        patch.setenv("PYTHONPATH", checkout, prepend=os.pathsep)  # subprocesses test this one
+        # The command line keeps freed memory and collects garbage seldom. Processes of many tests would take gigabytes.
+        patch.setattr("rollcall.cli.app.keep_freed_memory", lambda: True)
+        patch.setattr("rollcall.cli.app.collect_garbage_seldom", lambda: None)
+        patch.setattr("rollcall.benchmark.sweep.run.find_spec", but_mlflow)
         yield
 
 
 @pytest.hookimpl(tryfirst=True)  # before fixtures of the module
 def pytest_runtest_setup():
     typecheck.calls.clear()
-
-
-@pytest.fixture(autouse=True, scope="session")
-def _memory():
-    # The command line keeps freed memory and collects garbage seldom. Processes of many tests would take gigabytes.
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("rollcall.cli.app.keep_freed_memory", lambda: True)
-        patch.setattr("rollcall.cli.app.collect_garbage_seldom", lambda: None)
-        yield
 
 
 @pytest.fixture(autouse=True, scope="session")
@@ -70,16 +64,6 @@ def _database(tmp_path_factory):
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(mlflow_copy, "connect", copied)
-        yield
-
-
-@pytest.fixture(autouse=True, scope="session")
-def _without_mlflow():
-    # To import MLflow takes seconds in each process: runs are copied to it where a test is about that.
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(
-            "rollcall.benchmark.sweep.run.find_spec", lambda name: None if name == "mlflow" else find_spec(name)
-        )
         yield
 
 

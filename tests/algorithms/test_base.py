@@ -1,10 +1,10 @@
-"""Methods' own draws, estimates of availability, local steps; and rows of those who have taken part, against a dense matrix."""
+"""Methods' own draws, estimates of availability; and rows of those who have taken part, against a dense matrix."""
 
 import numpy as np
 import pytest
 import torch
 
-from rollcall.algorithms import Round, Rows, local_steps
+from rollcall.algorithms import Round, Rows
 from rollcall.algorithms.availability import Watch
 
 
@@ -28,19 +28,6 @@ def test_estimates_by_hand():
     # Client 0: from on twice, stayed once; from off once, stayed never. Client 1: from on once, stayed never; from off
     # twice, stayed once.
     assert seen.correlation.tolist() == pytest.approx([2 / 4 + 1 / 3 - 1, 1 / 3 + 2 / 4 - 1])
-
-
-def test_a_client_that_begins_on_did_not_come_from_off():
-    seen = Watch.begin(1, torch.device("cpu")).observe(torch.tensor([0])).observe(torch.tensor([0]))
-    assert (seen.from_on.item(), seen.stayed.item(), seen.came.item()) == (1, 1, 0)
-
-
-def test_clients_stop_after_their_own_number_of_steps():
-    clients = torch.tensor([7, 3, 9])
-    steps = [
-        (k, ids.tolist(), clients[rows].tolist()) for k, ids, rows in local_steps(clients, torch.tensor([2, 4, 1]))
-    ]
-    assert steps == [(0, [7, 3, 9], [7, 3, 9]), (1, [7, 3], [7, 3]), (2, [3], [3]), (3, [3], [3])]
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])

@@ -3,11 +3,7 @@
 import pytest
 import torch
 
-from rollcall.algorithms import (
-    CAFed,
-    Round,
-    Traffic,
-)
+from rollcall.algorithms import CAFed, Round, Traffic
 
 MOVES = torch.tensor([[1.0, 0.0], [0.0, 2.0], [-4.0, 6.0]], dtype=torch.float64)
 
@@ -27,12 +23,7 @@ class Fixed:
 
     def sgd(self, clients, start, *, scale=None, correct=None):
         self.asked.append(clients.tolist())
-        moves = MOVES[clients]
-        if scale is not None:
-            moves = scale[:, None] * moves
-        if correct is not None:
-            moves = moves - correct
-        return start + moves
+        return start + MOVES[clients]  # CA-Fed neither scales nor corrects steps
 
     def gradients(self, clients, x, step):
         self.asked.append(clients.tolist())

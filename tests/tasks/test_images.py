@@ -1,23 +1,15 @@
-"""Image tasks: normalisation, metrics, splits, and a plain Trainer."""
+"""Image tasks: pixels, ridge, some labels alone, and a plain Trainer."""
 
 import numpy as np
 import pytest
 import torch
 from lightning.pytorch import Trainer
+from runs import TRAINER
 from sklearn.datasets import load_digits
 from torch import nn
 
 from rollcall.benchmark.federation.simulation import quiet
 from rollcall.tasks import digits
-from rollcall.tasks.images import Classification
-
-
-def fit(task, data, epochs):
-    with quiet():
-        trainer = Trainer(max_epochs=epochs, accelerator="cpu", logger=False, enable_checkpointing=False,
-                          enable_progress_bar=False, enable_model_summary=False)  # fmt: skip
-        trainer.fit(task, data)
-        return trainer.test(task, data, verbose=False)[0]
 
 
 def test_digits_are_those_of_scikit_learn():
@@ -32,12 +24,6 @@ def test_digits_are_those_of_scikit_learn():
     ours = np.column_stack([labels, pixels])
     theirs = np.column_stack([genuine.target, genuine.data.astype(int)])
     assert np.array_equal(ours[np.lexsort(ours.T)], theirs[np.lexsort(theirs.T)])
-
-
-def test_inputs_are_scaled_then_normalised_by_channel():
-    task = Classification(nn.Identity(), mean=(0.5, 0.25), std=(0.5, 2.0))
-    pixels = torch.tensor([0, 255], dtype=torch.uint8).view(1, 2, 1, 1)
-    assert task.normalised(pixels).flatten().tolist() == [-1.0, 0.375]
 
 
 def test_ridge_is_weight_decay_on_all_parameters():
@@ -78,5 +64,8 @@ def test_some_labels_alone_are_kept_and_renamed():
 
 def test_a_plain_trainer_trains_digits_centrally():
     task, data = digits(0, clients=20)
-    result = fit(task, data, epochs=12)
+    with quiet():
+        trainer = Trainer(max_epochs=12, enable_model_summary=False, **TRAINER)
+        trainer.fit(task, data)
+        (result,) = trainer.test(task, data, verbose=False)
     assert result["test/accuracy"] > 0.95

@@ -137,7 +137,9 @@ def test_the_clustered_loss_accuracy_and_gradient_are_the_formulas():
     slope = np.append((p - y) @ x / len(y) + 0.3 * w, (p - y).mean() + 0.3 * b)
     gradients = torch.autograd.grad(value, list(task.parameters()))
     assert parameters_to_vector(gradients).numpy() == pytest.approx(slope, abs=1e-12)
-    assert task.metrics(data.splits["train"])["accuracy"].mean().item() == pytest.approx(((p > 0.5) == y).mean())
+    metrics = task.metrics(data.splits["train"])
+    assert metrics["accuracy"].mean().item() == pytest.approx(((p > 0.5) == y).mean())
+    assert metrics["loss"].mean().item() == pytest.approx(value.item(), rel=1e-12)
 
 
 def test_half_of_the_clients_have_flipped_labels():

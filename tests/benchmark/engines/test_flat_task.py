@@ -22,16 +22,6 @@ class Norm(Task):
         return {"loss": self.loss(batch)}
 
 
-def test_a_vector_goes_in_and_out():
-    task = Norm()
-    model = FlatTask(task)
-    assert torch.equal(model.vector(), nn.utils.parameters_to_vector(task.parameters()).detach())
-    model.move(torch.arange(15.0))
-    assert task.network[0].weight.tolist() == [[0, 1], [2, 3], [4, 5]]
-    assert task.network[1].bias.tolist() == [12, 13, 14]
-    assert [tuple(piece.shape) for piece in model.split(torch.arange(15.0))] == [(3, 2), (3,), (3,), (3,)]
-
-
 def test_learnt_buffers_are_those_of_batchnorm_not_constants():
     names = ["network.1.running_mean", "network.1.running_var", "network.1.num_batches_tracked"]
     assert FlatTask(Norm()).buffer_names == names

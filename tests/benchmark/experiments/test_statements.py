@@ -5,6 +5,7 @@ from itertools import pairwise, product
 import numpy as np
 import pytest
 import torch
+from clients import Clients
 from separation_oracle import brute_separation
 
 from rollcall.algorithms import FedPBC, Round
@@ -37,25 +38,11 @@ def test_rho_of_independent_clients_by_hand():
     assert found["stochastic"] == 0
 
 
-class Steps:
-    """Exact local steps on F_i = h_i (x - u_i)^2 / 2."""
-
-    def __init__(self, u, h, lr, steps):
-        self.u, self.h, self.lr, self.steps = (torch.tensor(u), torch.tensor(h), lr, steps)
-
-    def sgd(self, clients, x, *, scale=None, correct=None):
-        for _ in range(self.steps):
-            x = x - self.lr * self.h[clients][:, None] * (x - self.u[clients][:, None])
-        return x
-
-    gradients = steps_of = losses = sgd  # FedPBC needs none of them
-
-
 @pytest.mark.parametrize("steps", [1, 3])
 def test_fedpbc_bounds_are_those_of_the_method_over_all_roll_calls(steps):
     """Both sides of Theorem 1 and Lemma 4 from the method itself, over all sequences of active sets of three rounds."""
     u, h, p, lr, T = np.array([1.0, 4.0, -2.0]), np.array([1.0, 2.0, 1.5]), np.array([0.3, 0.8, 0.5]), 0.01, 3
-    method, work = FedPBC(), Steps(u, h, lr, steps)
+    method, work = FedPBC(), Clients(u[:, None], h, steps, lr)
     sets = [np.flatnonzero(on) for on in product([0, 1], repeat=3)]
     gradient = apart = 0.0
     for sequence in product(sets, repeat=T - 1):

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 import torch
-from sklearn.metrics import f1_score, roc_auc_score
+from sklearn.metrics import f1_score, log_loss, roc_auc_score
 
 from rollcall import simulate
 from rollcall.benchmark.config.trial import Evaluation
@@ -115,7 +115,7 @@ TRIAL = {
 }
 
 
-def test_auroc_over_uneven_batches_is_that_of_the_whole_split(monkeypatch):
+def test_metrics_over_uneven_batches_are_those_of_the_whole_split(monkeypatch):
     """360 test samples in batches of 97, 97, 97, 69; pieces of 64 in each."""
     monkeypatch.setattr(ClientData, "__init__", batches_of(97, ClientData.__init__))
     trial = TRIAL | {"evaluation": TRIAL["evaluation"] | {"by": ["client", "class"]}}
@@ -126,6 +126,8 @@ def test_auroc_over_uneven_batches_is_that_of_the_whole_split(monkeypatch):
     probabilities, labels = (column.detach().numpy() for column in task.outputs(data.splits["test"]))
     assert row["test/auroc"] == pytest.approx(roc_auc_score(labels, probabilities, multi_class="ovr"), rel=1e-6)
     guesses = probabilities.argmax(axis=1)
+    assert row["test/loss"] == pytest.approx(log_loss(labels, probabilities), rel=1e-6)
+    assert row["test/accuracy"] == pytest.approx((guesses == labels).mean())
     assert row["test/f1"] == pytest.approx(f1_score(labels, guesses, average="macro"), rel=1e-6)
     assert row["test/auroc/class3"] == pytest.approx(roc_auc_score(labels == 3, probabilities[:, 3]), rel=1e-6)
     assert row["test/f1/class3"] == pytest.approx(f1_score(labels == 3, guesses == 3), rel=1e-6)

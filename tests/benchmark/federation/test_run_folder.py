@@ -8,7 +8,7 @@ import torch
 from lightning.pytorch import Callback
 from runs import DIGITS
 
-from rollcall import SettingError, simulate
+from rollcall import SettingError, load, simulate
 from rollcall.benchmark.config.trial import Trial
 from rollcall.benchmark.federation.run_folder import RunFolder
 
@@ -22,10 +22,15 @@ def test_a_run_folder_tells_the_whole_story(tmp_path):
     assert status["device"] == "cpu"
     assert status["seconds"] > 0
     assert (tmp_path / "run" / "last.ckpt").exists()
-    again = simulate(tmp_path / "run" / "trial.yaml", folder=tmp_path / "run")
-    assert np.array_equal(again.model, result.model)
-    assert again.history.equals(result.history)
     assert np.array_equal(simulate(tmp_path / "run" / "trial.yaml").model, result.model)
+    stored = simulate(tmp_path / "run" / "trial.yaml", folder=tmp_path / "run")  # finished: read from the folder
+    for again in (stored, load(str(tmp_path / "run"))):
+        assert again.trial == result.trial
+        assert (again.model.tobytes(), again.server.tobytes()) == (result.model.tobytes(), result.server.tobytes())
+        assert again.history.equals(result.history)
+        assert f"test/accuracy {result.history['test/accuracy'].iloc[-1]:.4g}" in repr(again)
+        for name, value in result.module().state_dict().items():
+            assert torch.equal(again.module().state_dict()[name], value)
 
 
 def test_a_folder_is_run_by_one_process_at_a_time(tmp_path):

@@ -5,26 +5,13 @@ from rollcall.benchmark.federation.simulation import simulate
 from rollcall.benchmark.sweep.jobs import Job
 from rollcall.benchmark.sweep.lockstep import run_lockstep, shared
 
+DIGITS = {"name": "digits", "clients": 5, "model": "linear", "partition": {"name": "dirichlet", "alpha": 0.1}}
+TRIAL = {"task": DIGITS, "participation": {"name": "bernoulli", "probability": 0.4}, "rounds": 6, "seed": 3}
+TRIAL |= {"evaluation": {"every": 4, "splits": ["test"]}, "numerics": {"dtype": "float64"}}
+
 
 def trial(algorithm, lr, **settings):
-    return Trial.read(
-        {
-            "task": {
-                "name": "digits",
-                "clients": 5,
-                "model": "linear",
-                "partition": {"name": "dirichlet", "alpha": 0.1},
-            },
-            "participation": {"name": "bernoulli", "probability": 0.4},
-            "algorithm": algorithm,
-            "local": {"steps": 2, "batch_size": 16, "lr": lr},
-            "rounds": 6,
-            "seed": 3,
-            "evaluation": {"every": 4, "splits": ["test"]},
-            "numerics": {"dtype": "float64"},
-        }
-        | settings
-    )
+    return Trial.read(TRIAL | {"algorithm": algorithm, "local": {"steps": 2, "batch_size": 16, "lr": lr}} | settings)
 
 
 def test_trials_that_run_together_give_what_each_gives_alone(tmp_path):
