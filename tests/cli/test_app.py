@@ -22,14 +22,7 @@ def refused(capsys, *arguments):
     return err.removeprefix("error: ")
 
 
-WITHOUT_TORCH = [
-    ["--help"],
-    ["list"],
-    ["status"],
-    ["participation", "--help"],
-    ["report", "--help"],
-    ["clean", "quikstart"],
-]
+WITHOUT_TORCH = [line.split() for line in ("--help", "list", "status", "participation --help", "report --help", "clean quikstart")]  # fmt: skip
 
 
 def test_nothing_waits_for_a_heavy_import_in_vain(store):

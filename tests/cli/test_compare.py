@@ -3,11 +3,10 @@
 import json
 
 import pytest
-import yaml
 
 from rollcall.leaderboard.paper.experiment import PaperExperiment
 from rollcall.leaderboard.runs import archive
-from tests.support.command import TINY, rollcall
+from tests.support.command import TINY, rollcall, write
 from tests.support.results import runs
 
 ENDS = {("fedavg", "paper"): 2.0, ("fedpbc", "paper"): 1.0, ("fedavg", "slow"): 2.5, ("fedpbc", "slow"): 1.75}
@@ -17,34 +16,22 @@ ENDS = {("fedavg", "paper"): 2.0, ("fedpbc", "paper"): 1.0, ("fedavg", "slow"): 
 def file(tmp_path, monkeypatch):
     """An experiment with a variant; kept runs of both: distances are those of ENDS plus the seed."""
     monkeypatch.chdir(tmp_path)
-    changes = {
-        "grid": TINY["grid"] | {"seed": [0, 1, 2]},
-        "source": "[X]",
-        "variants": {"slow": {"about": "a", "trial": {"local": {"lr": 0.01}}}},
-    }
-    path = tmp_path / "mine.yaml"
-    path.write_text(yaml.safe_dump(TINY | changes))
-    mine = PaperExperiment.read(str(path))
-    made = [
-        run
-        for name, one in (("paper", mine), ("slow", mine.as_("slow")))
-        for run in runs(
-            one, lambda labels, seed, name=name: ENDS[labels["algorithm"], name] + seed, metric="train/distance"
-        )
-    ]
+    grid, variants = TINY["grid"] | {"seed": [0, 1, 2]}, {"slow": {"about": "a", "trial": {"local": {"lr": 0.01}}}}
+    path = write(tmp_path, "mine", grid=grid, source="[X]", variants=variants)
+    mine = PaperExperiment.read(path)
+    made = []
+    for name, one in (("paper", mine), ("slow", mine.as_("slow"))):
+        end = lambda labels, seed, name=name: ENDS[labels["algorithm"], name] + seed  # noqa: E731
+        made += runs(one, end, metric="train/distance")
     for run in made:
         run.history.loc[15] = run.history.loc[20]  # the window of ten rounds is covered
     archive(made, "mine", ["train/distance"], tmp_path / "leaderboard" / "results")
-    return str(path)
-
-
-def rows_of(capsys, *arguments):
-    data = json.loads(rollcall(capsys, "compare", *arguments, "--json")[1])
-    return [(row["experiment"], row["labels"], row["difference"], row["wins"]) for row in data["rows"]], data
+    return path
 
 
 def test_two_methods_in_an_experiment_and_in_its_variants(file, capsys):
-    rows, data = rows_of(capsys, "fedpbc", "fedavg", file)
+    data = json.loads(rollcall(capsys, "compare", "fedpbc", "fedavg", file, "--json")[1])
+    rows = [(row["experiment"], row["labels"], row["difference"], row["wins"]) for row in data["rows"]]
     assert rows == [("mine", {}, -1.0, 3), ("mine (slow)", {}, -0.75, 3)]
     assert (data["a"], data["rows"][0]["mean_a"], data["rows"][0]["mean_b"]) == ("fedpbc", 2.0, 3.0)
     assert (data["overall"]["cells"], data["overall"]["better"]) == (2, 2)

@@ -85,10 +85,8 @@ def test_a_failed_trial_leaves_its_traceback(store, tmp_path, capsys):
     code, _, err = rollcall(capsys, "run", file, "--executor", "inline")
     assert code == 1
     (folder,) = (store / "tiny").glob("Mine-*")
-    assert (
-        f"failed: {folder.name}: {tmp_path / 'mine.py'}:9: ValueError: no such luck\n  traceback in {folder / 'error.txt'}\n"
-        in err
-    )
+    line = f"failed: {folder.name}: {tmp_path / 'mine.py'}:9: ValueError: no such luck"
+    assert f"{line}\n  traceback in {folder / 'error.txt'}\n" in err
     trace = (folder / "error.txt").read_text()
     assert "mine.py" in trace
     assert trace.endswith("ValueError: no such luck\n")
@@ -131,8 +129,6 @@ def test_a_trial_whose_process_dies_is_started_again(store, tmp_path, capsys):
     assert err.count("its process died; it resumes from its checkpoint (retry 1 of 1)") == 2
     assert "2 trials: 1 run now, 0 before, 1 failed" in out
     assert "its process died 2 times; memory may have run out. Rerun the command to resume from its checkpoint" in err
-    (survivor,), (victim,) = (
-        [RunFolder(path) for path in (store / "tiny").glob(f"Mine-seed{seed}-*")] for seed in (0, 1)
-    )
+    survivor, victim = (RunFolder(next((store / "tiny").glob(f"Mine-seed{seed}-*"))) for seed in (0, 1))
     assert (survivor.state, victim.state) == ("finished", "failed")
     assert "process died" in victim.error_file.read_text()

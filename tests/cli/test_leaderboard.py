@@ -8,36 +8,26 @@ from pathlib import Path
 from urllib.parse import unquote
 
 import pytest
-import yaml
 
+from rollcall.leaderboard.paper.experiment import PaperExperiment
 from rollcall.leaderboard.runs import archive
-from tests.support.command import TINY, rollcall, write
+from tests.support.command import rollcall, write
 from tests.support.results import runs
 
 
 @pytest.fixture
 def file(tmp_path, monkeypatch):
     """A paper's experiment in a working directory whose archive has its runs: fedavg at 2, fedpbc at 1."""
-    from rollcall.leaderboard.paper.experiment import PaperExperiment
-
     monkeypatch.chdir(tmp_path)
-    claims = [
-        {
-            "says": "FedPBC ends nearer",
-            "tag": "ours",
-            "of": {"algorithm": "fedpbc"},
-            "minus": {"algorithm": "fedavg"},
-            "most": 0.0,
-        }
-    ]
-    path = tmp_path / "mine.yaml"
-    path.write_text(yaml.safe_dump(TINY | {"source": "[X] Fig. 1", "about": "Nearer & nearer", "claims": claims}))
+    claim = {"says": "FedPBC ends nearer", "tag": "ours", "of": {"algorithm": "fedpbc"}, "most": 0.0}
+    claims = [claim | {"minus": {"algorithm": "fedavg"}}]
+    path = write(tmp_path, "mine", source="[X] Fig. 1", about="Nearer & nearer", claims=claims)
     end = {"fedavg": 2.0, "fedpbc": 1.0}
-    made = runs(PaperExperiment.read(str(path)), lambda labels, seed: end[labels["algorithm"]], metric="train/distance")
+    made = runs(PaperExperiment.read(path), lambda labels, seed: end[labels["algorithm"]], metric="train/distance")
     for run in made:
         run.history["train/loss"] = 3.0
     archive(made, "mine", ["train/distance", "train/loss"], tmp_path / "leaderboard" / "results")
-    return str(path)
+    return path
 
 
 def test_the_files_of_a_papers_table(file, tmp_path, capsys):
@@ -54,15 +44,12 @@ def test_the_files_of_a_papers_table(file, tmp_path, capsys):
 
 def test_forms_and_metrics(file, capsys):
     rows = list(csv.DictReader(io.StringIO(rollcall(capsys, "leaderboard", file, "--format", "csv")[1])))
-    assert [(row["algorithm"], float(row["mean"]), row["planned"]) for row in rows] == [
-        ("fedavg", 2.0, "20"),
-        ("fedpbc", 1.0, "20"),
-    ]
+    told = [(row["algorithm"], float(row["mean"]), row["planned"]) for row in rows]
+    assert told == [("fedavg", 2.0, "20"), ("fedpbc", 1.0, "20")]
     data = json.loads(rollcall(capsys, "leaderboard", file, "--metric", "train/loss=min", "--json")[1])
     assert list(data) == ["rows", "claims", "provenance"]
-    assert [(row["metric"], row["mean"], row["sd"], row["evaluations"]) for row in data["rows"]] == [
-        ("train/loss", 3.0, 0.0, 1)
-    ] * 2
+    told = [(row["metric"], row["mean"], row["sd"], row["evaluations"]) for row in data["rows"]]
+    assert told == [("train/loss", 3.0, 0.0, 1)] * 2
     assert [(claim["says"], claim["verdict"]) for claim in data["claims"]] == [("FedPBC ends nearer", "undecided")]
     assert data["provenance"]["commit"] == ["abc"]
     assert "\n\\begin{tabular}{lrrr}\n" in rollcall(capsys, "leaderboard", file, "--format", "latex")[1]
@@ -83,10 +70,8 @@ def test_a_baseline_in_every_form(file, tmp_path, capsys):
     assert code == 0
     assert "minus fedavg" in " ".join(out.split())
     rows = json.loads(rollcall(capsys, "leaderboard", file, "--against", "fedavg", "--json")[1])["rows"]
-    assert [(row["labels"], row.get("difference"), row.get("losses")) for row in rows] == [
-        ({"algorithm": "fedpbc"}, -1.0, 0),
-        ({"algorithm": "fedavg"}, None, None),
-    ]
+    told = [(row["labels"]["algorithm"], row.get("difference"), row.get("losses")) for row in rows]
+    assert told == [("fedpbc", -1.0, 0), ("fedavg", None, None)]
     folder = tmp_path / "runs" / "mine"
     assert "difference" in (folder / "leaderboard.csv").read_text().splitlines()[0]
     assert "| minus FedAvg |" in (folder / "leaderboard.md").read_text()
@@ -94,10 +79,8 @@ def test_a_baseline_in_every_form(file, tmp_path, capsys):
     assert "minus FedAvg" in tex
     assert "\nFedPBC & " in tex
     code, _, err = rollcall(capsys, "leaderboard", file, "--against", "fedavgg")
-    assert (code, err) == (
-        2,
-        "error: against: 'fedavgg' is not allowed; must be one of fedpbc, fedavg. Did you mean fedavg?\n",
-    )
+    line = "error: against: 'fedavgg' is not allowed; must be one of fedpbc, fedavg. Did you mean fedavg?\n"
+    assert (code, err) == (2, line)
 
 
 def links(folder):

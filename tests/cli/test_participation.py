@@ -7,25 +7,9 @@ import pytest
 import yaml
 from command import rollcall
 
-from rollcall.cli.participation import model_of as model_and_panel
+from rollcall.cli.participation import model_of
 from rollcall.participation import Population, Trace, fits
 from rollcall.participation.summary import summarise
-
-
-def model_of(file):
-    return model_and_panel(file)[0]
-
-
-@pytest.fixture
-def spec(tmp_path):
-    """Writes a model's YAML file and gives its path."""
-
-    def write_spec(clients, **participation):
-        file = tmp_path / "model.yaml"
-        file.write_text(yaml.safe_dump({"clients": clients, "seed": 3, "participation": participation}))
-        return str(file)
-
-    return write_spec
 
 
 def test_a_summary_of_rounds_counted_by_hand():
@@ -46,11 +30,16 @@ def test_a_summary_of_rounds_counted_by_hand():
     assert summary.weights["chi_square"] == np.inf
 
 
-def test_a_recorded_roll_call_replays(spec, tmp_path, capsys):
-    model, file = spec(5, name="markov", probability=0.3), tmp_path / "trace.csv"
+def test_a_recorded_roll_call_replays(tmp_path, capsys):
+    def spec(**participation):
+        path = tmp_path / f"{participation['name']}.yaml"
+        path.write_text(yaml.safe_dump({"clients": 5, "seed": 3, "participation": participation}))
+        return str(path)
+
+    model, file = spec(name="markov", probability=0.3), tmp_path / "trace.csv"
     code, _, err = rollcall(capsys, "participation", model, "--rounds", "40", "--record", str(file))
     assert (code, err) == (0, f"40 rounds: {file}\n")
-    original, replay = model_of(model), model_of(spec(5, name="trace", mask=str(file)))
+    (original, _), (replay, _) = model_of(model), model_of(spec(name="trace", mask=str(file)))
     assert all(np.array_equal(original.active(t), replay.active(t)) for t in range(40))
 
 

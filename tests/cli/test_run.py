@@ -67,10 +67,9 @@ def test_run_twice_then_leaderboard(store, tmp_path, capsys):
 @pytest.mark.full
 @pytest.mark.usefixtures("one_ray")
 def test_ray_and_inline_agree_and_go_on_after_a_trial_that_fails(store, tmp_path, capsys, monkeypatch):
-    # Workers have a working directory of their own: what the failing method tells is where it would look for data.
-    pytest.importorskip(
-        "rollcall.benchmark.sweep.ray_executor"
-    ).end_ray()  # a Ray of an earlier test knows ROLLCALL_DATA
+    # A Ray of an earlier test knows ROLLCALL_DATA. Workers have a working directory of their own: what the failing
+    # method tells is where it would look for data.
+    pytest.importorskip("rollcall.benchmark.sweep.ray_executor").end_ray()
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("ROLLCALL_DATA", raising=False)
     broken = "if call.t == 3:\n            raise RuntimeError(root().resolve())\n        if len(call.active) == 0:"
@@ -142,9 +141,8 @@ def test_all_of_a_paper_are_run_and_one_that_fails_stops_no_other(store, tmp_pat
     assert "2 trials: 2 run now, 0 before, 0 failed" in out
     assert len(list(store.glob("jones/**/model.npz"))) == 2
     reports = json.loads(rollcall(capsys, "run", *arguments, "--json")[1])
-    assert [(one["experiment"], one["state"]) for one in reports] == [("jones/fig1", "absent")] * 2 + [
-        ("jones/table2", "finished")
-    ] * 2
+    told = [(one["experiment"], one["state"]) for one in reports]
+    assert told == [("jones/fig1", "absent")] * 2 + [("jones/table2", "finished")] * 2
     code, out, err = rollcall(capsys, "run", "jones", "--variant", "as_released")  # fig1 has none
     assert (code, out, err.count("\n"), err.startswith("error: variant: 'as_released' is not")) == (2, "", 1, True)
     assert rollcall(capsys, "run", "jones/fig1", "smith/*")[2].startswith("error: experiment: 'smith/*' is not allowed")

@@ -36,14 +36,8 @@ def test_states_rates_and_time_left(folders, store, capsys):
     code, out, _ = rollcall(capsys, "status", "--json")
     entries = {entry["name"]: entry for entry in json.loads(out)}
     assert code == 0
-    assert {name: entry["state"] for name, entry in entries.items()} == {
-        "a": "finished",
-        "b": "running",
-        "c": "interrupted",
-        "d": "failed",
-        "e": "diverged",
-        "f": "damaged",
-    }
+    states = ["finished", "running", "interrupted", "failed", "diverged", "damaged"]
+    assert {name: entry["state"] for name, entry in entries.items()} == dict(zip("abcdef", states, strict=True))
     assert (entries["b"]["rate"], entries["b"]["seconds_left"]) == (2.0, 7.5)
     lines = [line.split() for line in rollcall(capsys, "status")[1].splitlines()]
     assert ["state", "damaged", "diverged", "failed", "finished", "interrupted", "running"] in lines
@@ -81,15 +75,9 @@ def test_stale_and_failed_trials_are_deleted_when_told(store, tmp_path, capsys):
     assert "Nothing to delete" in rollcall(capsys, "clean", file)[1]
 
 
-TRIAL = {
-    "task": {"name": "digits", "clients": 6, "partition": "iid", "model": "linear"},
-    "algorithm": "fedavg",
-    "rounds": 2,
-}
-
-
 def test_an_exported_model_is_loaded_by_the_printed_lines(capsys, tmp_path):
-    result = simulate(TRIAL, folder=tmp_path / "run")
+    task = {"name": "digits", "clients": 6, "partition": "iid", "model": "linear"}
+    result = simulate({"task": task, "algorithm": "fedavg", "rounds": 2}, folder=tmp_path / "run")
     file = tmp_path / "new" / "model.pt"
     code, out, _ = rollcall(capsys, "export", str(tmp_path / "run"), "--to", str(file))
     assert code == 0

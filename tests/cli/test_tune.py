@@ -34,7 +34,13 @@ def test_the_command_for_the_final_table_runs(tmp_path, store, capsys, monkeypat
     write(tmp_path)
     (tmp_path / "mine.py").write_text("from rollcall.algorithms import FedAvg\n\n\nclass Mine(FedAvg):\n    pass\n")
     options = [
-        *["--algorithm", "mine.py:Mine", "--only", "algorithm=Mine", "--set", "local.steps=3", "--store"],
+        "--algorithm",
+        "mine.py:Mine",
+        "--only",
+        "algorithm=Mine",
+        "--set",
+        "local.steps=3",
+        "--store",
         "my runs",
     ]
     arguments = ["tune", "tiny.yaml", "--space", "local.lr=0.1", "--rounds", "2", "--executor", "inline"]
@@ -53,8 +59,6 @@ def test_the_command_for_the_final_table_runs(tmp_path, store, capsys, monkeypat
         (["--samples", "5", "--grid"], "--samples is not allowed with --grid, which tries all combinations; must be"),
         (["--search", "optuna", "--grid"], "--search optuna is not allowed with --grid; must be left out"),
         (["--retries", "2", "--executor", "inline"], "--executor inline is not allowed with --retries; must be ray"),
-        (["--gpus-per-trial", "half"], "gpus-per-trial: 'half' is not allowed; must be a numb"),
-        (["--space", "local.lr=normal(0,1)"], "space: local.lr: 'normal(0,1)' is not allowed; must be uniform(a,b)"),
         (["--seeds", "0"], "seeds: 0 is not allowed in a search; the "),
     ],
 )
@@ -88,12 +92,11 @@ def test_ray_finds_the_same_as_inline_and_asha_stops_samples(tmp_path, store, ca
     file = write(tmp_path)
     options = ["--space", "local.lr=0.001,0.01,0.1", "--only", "algorithm=fedavg", "--rounds", "9", "--seeds", "8,9"]
     arguments = ["tune", file, *options, "--metric", "train/distance", "--samples", "3", "--json"]
-    answers = [
-        rollcall(capsys, *arguments, "--executor", executor, "--store", str(tmp_path / executor))
-        for executor in ("inline", "ray")
-    ]
-    assert [code for code, _, _ in answers] == [0, 0]
-    assert answers[0][1] == answers[1][1]
+    inline, ray = (
+        rollcall(capsys, *arguments, "--executor", name, "--store", str(tmp_path / name)) for name in ("inline", "ray")
+    )
+    assert inline[0] == ray[0] == 0
+    assert inline[1] == ray[1]
     code, output, _ = rollcall(capsys, *arguments, "--scheduler", "asha", "--store", str(tmp_path / "asha"))
     assert (code, json.loads(output)["best"]["fedavg"]["settings"]) == (0, {"local.lr": 0.1})
     rounds = {RunFolder(path.parent).finished for path in (tmp_path / "asha").rglob("status.json")}
