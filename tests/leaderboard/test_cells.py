@@ -5,8 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from rollcall import SettingError
-from rollcall.benchmark.config.metric import Metric, direction_of
+from rollcall.benchmark.config.metric import Metric
 from rollcall.leaderboard.cells import cells
 from tests.support.results import experiment, runs
 
@@ -67,17 +66,6 @@ def test_a_window_is_of_the_runs_own_length_and_never_shortened():
     assert short.finals(ACCURACY, 1, at=95).empty
 
 
-def test_a_diverged_seed_leaves_no_mean():
-    made = experiment()
-    found = runs(made, lambda *_: 0.5)
-    found[0] = replace(found[0], tags=found[0].tags | {"rollcall.diverged": "50"})
-    cell, other, *_ = cells(made, found)
-    assert (cell.diverged, len(cell.runs)) == (1, 3)
-    assert math.isnan(cell.mean(ACCURACY, 1))
-    assert math.isnan(cell.mean(Metric("round_of:test/accuracy>=0.1"), 1))
-    assert other.mean(ACCURACY, 1) == 0.5
-
-
 def test_the_mean_curve_reaches_a_value_in_another_round_than_the_mean_seed():
     """Table II: the mean of the curves 0, .1, .1, .5 and 0, .3, .3, .3 reaches 0.2 after 10 rounds, the seeds after 30, 10."""
     curves = {0: [0.0, 0.1, 0.1, 0.5], 1: [0.0, 0.3, 0.3, 0.3]}
@@ -116,21 +104,9 @@ def timed(**changes):
     return of, made
 
 
-def test_the_metric_names_the_cost_that_it_counts():
-    assert (SECONDS_OF.column, SECONDS_OF.over, SECONDS_OF.threshold) == ("test/accuracy", "time/seconds", 0.5)
-    assert Metric("gradients_of:test/loss>=3").over == "cost/gradients"
-    assert (Metric("round_of:test/accuracy>=0.5").over, Metric("test/accuracy").over) == ("round", "round")
-    assert SECONDS_OF.title == "seconds until test accuracy ≥ 50.0 %"
-    assert direction_of("seconds_of:test/accuracy>=0.5") == "min"
-    assert (SECONDS_OF.text(2.25), SECONDS_OF.text(math.inf)) == ("2.25", "not reached")
-    of, _ = timed(report={"metrics": {SECONDS_OF.name: "min"}})
-    assert of.metrics == ["test/accuracy", "time/seconds"]
-    with pytest.raises(SettingError, match="is not allowed; must be round_of:NAME>=NUMBER"):
-        Metric("seconds_of:test/accuracy>=")
-
-
 def test_seconds_until_a_value_is_reached():
-    of, made = timed()
+    of, made = timed(report={"metrics": {SECONDS_OF.name: "min"}})
+    assert of.metrics == ["test/accuracy", "time/seconds"]
     fedavg, mifa = cells(of, made)[:2]
     # FedAvg's rounds take 5, 10 and 15 seconds, those of mifa 1, 2 and 3.
     assert fedavg.finals(SECONDS_OF, 1).tolist() == [50, 100, math.inf]

@@ -1,7 +1,10 @@
 """The table of a paper and long rows, by hand."""
 
+import math
+
 import pytest
 
+from rollcall.benchmark.config.metric import Metric
 from rollcall.leaderboard.cells import cells
 from rollcall.leaderboard.paper.claims import check_claim
 from rollcall.leaderboard.render import latex
@@ -44,6 +47,8 @@ def test_a_cell_with_a_diverged_seed_has_no_mean(numbers):
         for run in runs(COMPARED, ends)
     ]
     found = cells(COMPARED, made)
+    assert [(cell.diverged, len(cell.runs)) for cell in found] == [(1, 3), (3, 3), (0, 3), (0, 3)]
+    assert math.isnan(found[0].mean(Metric("round_of:test/accuracy>=0.1"), 1))
     fedavg, mifa = texts(paper_table(COMPARED, found, numbers))
     assert (fedavg[1], mifa[1], mifa[4]) == ("1 of 3 diverged", "diverged", "80.0 ± 10.0")
     assert mifa[-2:] == ["3 of 3", "100 of 100"]

@@ -77,6 +77,13 @@ class Standardising(Task):
         return {"loss": self.loss(batch)}
 
 
+class Viewing(nn.Module):
+    """Flattens by `view`, which wants the channels of an image apart."""
+
+    def forward(self, x):
+        return x.view(len(x), -1)
+
+
 def by_torch(work, make, start, client, lr=LR, correction=None, t=T):
     """A copy of the task after the client's steps of round t by a torch optimizer, from a sequential work."""
     model = copy.deepcopy(work.model.task)

@@ -27,13 +27,9 @@ def own(monkeypatch):
 
 def trial(prefix):
     """A trial in which every choice is the user's own; `prefix` makes the name from that in the file."""
+    task = {"name": "digits", "clients": 6, "partition": {"name": prefix("stripes"), "offset": 1}}
     return {
-        "task": {
-            "name": "digits",
-            "clients": 6,
-            "model": {"name": prefix("network"), "width": 4},
-            "partition": {"name": prefix("stripes"), "offset": 1},
-        },
+        "task": task | {"model": {"name": prefix("network"), "width": 4}},
         "participation": {"name": prefix("Alternating"), "first": 1},
         "algorithm": prefix("Halved"),
         "local": {"steps": 1, "batch_size": 8, "schedule": {"name": prefix("slower")}},
@@ -176,10 +172,8 @@ def quadratic(participation, algorithm="fedavg"):
 
 def test_a_function_is_a_participation_model(roll_calls):
     file, module = roll_calls
-    short = [
-        {"name": name, "chance": 0.9, "probability": [0.9] * 3}
-        for name in (f"{file}:lottery", "roll_calls:lottery", module.lottery)
-    ]
+    names = (f"{file}:lottery", "roll_calls:lottery", module.lottery)
+    short = [{"name": name, "chance": 0.9, "probability": [0.9] * 3} for name in names]
     long = {"name": "function", "function": {"name": f"{file}:lottery", "chance": 0.9}, "probability": [0.9] * 3}
     assert len({quadratic(value).digest for value in short}) == 1
     assert quadratic(long).complete() == quadratic(short[0]).complete()
@@ -187,10 +181,8 @@ def test_a_function_is_a_participation_model(roll_calls):
     model = quadratic(short[0]).participation.build(Population(3, seed=5))
     assert model.active(1).tolist() == np.flatnonzero(stream(5, "participation", 1).random(3) < 0.9).tolist()
     assert model.probability(0).tolist() == [0.9] * 3
-    with pytest.raises(
-        SettingError,
-        match=r"^participation.function.chanc: is not an option of .*; allowed: chance. Did you mean chance\?$",
-    ):
+    message = r"^participation.function.chanc: is not an option of .*; allowed: chance. Did you mean chance\?$"
+    with pytest.raises(SettingError, match=message):
         quadratic({"name": module.lottery, "chanc": 1})
 
 
@@ -202,9 +194,8 @@ def test_a_class_and_an_object_with_active_are_participation_models(roll_calls):
     held = module.Turns(Population(3), first=1)
     assert np.array_equal(simulate(quadratic(held)).server, simulate(by_name).server)
     assert quadratic(held).digest != quadratic(module.Turns(Population(3))).digest
-    with pytest.raises(
-        SettingError, match=r"roll_calls.py:\d+: active: a mask of shape \(4,\) is not allowed \(round 0\)"
-    ):
+    message = r"roll_calls.py:\d+: active: a mask of shape \(4,\) is not allowed \(round 0\)"
+    with pytest.raises(SettingError, match=message):
         simulate(quadratic(module.Longer))
 
 
@@ -246,16 +237,14 @@ KINDS = {
     "server_optimizer": ["Steps"],
     "task": ["Problem"],
 }
-UNCLEAR = ["Other", "table", "vector"]
 
 
 def test_each_part_is_of_its_kind(tmp_path):
     (tmp_path / "parts.py").write_text(PARTS)
-    seen = {
-        kind: [name for name in names if kind_of(f"{tmp_path}/parts.py:{name}") == kind]
-        for kind, names in KINDS.items()
+    file = f"{tmp_path}/parts.py"
+    assert {kind: [kind_of(f"{file}:{name}") for name in names] for kind, names in KINDS.items()} == {
+        kind: [kind] * len(names) for kind, names in KINDS.items()
     }
-    assert seen == KINDS
-    for name in UNCLEAR:
+    for name in ("Other", "table", "vector"):
         with pytest.raises(SettingError, match=r"not clear from a base class; say it with --kind \(task, model"):
-            kind_of(f"{tmp_path}/parts.py:{name}")
+            kind_of(f"{file}:{name}")

@@ -5,13 +5,7 @@ import yaml
 
 from rollcall import SettingError
 from rollcall.benchmark.config.base import validated
-from rollcall.benchmark.config.experiment import (
-    Experiment,
-    merged,
-    places,
-    selected,
-    unique_runs,
-)
+from rollcall.benchmark.config.experiment import Experiment, merged, places, selected, unique_runs
 
 BASE = {
     "name": "e",
@@ -34,26 +28,15 @@ def test_places_are_the_product_of_the_grid_and_of_equal_trials_the_longest_is_r
     overrides = [{"when": {"algorithm": "mifa", "panel": "long"}, "set": {"local.lr": 0.5}}]
     found = places(Experiment.model_validate(BASE | {"panels": panels, "overrides": overrides}))
     assert [(*place.labels.values(), place.seed, place.rounds, place.spec["local"]["lr"]) for place in found] == [
-        ("short", "fedavg", 0, 3, 0.1),
-        ("short", "mifa", 0, 3, 0.1),
-        ("short", "fedavg", 1, 3, 0.1),
-        ("short", "mifa", 1, 3, 0.1),
-        ("long", "fedavg", 0, 5, 0.1),
-        ("long", "mifa", 0, 5, 0.5),
-        ("long", "fedavg", 1, 5, 0.1),
-        ("long", "mifa", 1, 5, 0.5),
+        (panel, method, seed, rounds, 0.5 if (panel, method) == ("long", "mifa") else 0.1)
+        for panel, rounds in (("short", 3), ("long", 5))
+        for seed in (0, 1)
+        for method in ("fedavg", "mifa")
     ]
-    assert [
-        (trial.seed, trial.algorithm.name, trial.rounds, trial.local.lr)
-        for trial in (place.trial for place in unique_runs(found))
-    ] == [
-        (0, "fedavg", 5, 0.1),
-        (0, "mifa", 3, 0.1),
-        (1, "fedavg", 5, 0.1),
-        (1, "mifa", 3, 0.1),
-        (0, "mifa", 5, 0.5),
-        (1, "mifa", 5, 0.5),
-    ]
+    run = [place.trial for place in unique_runs(found)]
+    assert [(trial.seed, trial.algorithm.name, trial.rounds, trial.local.lr) for trial in run] == [
+        (0, "fedavg", 5, 0.1), (0, "mifa", 3, 0.1), (1, "fedavg", 5, 0.1), (1, "mifa", 3, 0.1), (0, "mifa", 5, 0.5), (1, "mifa", 5, 0.5),
+    ]  # fmt: skip
     assert unique_runs(found)[1].trial.algorithm.options["wait_for_all"] is True
 
 
@@ -81,13 +64,8 @@ def test_an_axis_is_joined_where_it_stands():
     assert cells(nowhere) == [(0, "fedau"), (0, "fedpbc")]
 
 
-VARIANT = {"about": "more"}
-
-
 def override(**when):
-    return {
-        "overrides": [{"when": {"algorithm": "fedavg"}, "set": {"rounds": 2}}, {"when": when, "set": {"rounds": 3}}]
-    }
+    return {"overrides": [{"when": {}, "set": {"rounds": 2}}, {"when": when, "set": {"rounds": 3}}]}
 
 
 @pytest.mark.parametrize(
@@ -95,7 +73,7 @@ def override(**when):
     [
         ({"report": {"columns": ["algorthm"]}}, "report.columns: 'algorthm' is not allowed; must be one of panel, algorithm, local.lr"),
         ({"report": {"x": "foo"}}, "report.x: 'foo' is not allowed; must be one of round, gradients, floats, seconds, panel, algorithm, local.lr"),
-        ({"variants": {"v": VARIANT | {"grid": {"local.steps": [1]}}}}, "variants.v.grid: 'local.steps' is not allowed; must be one of seed, algorithm, local.lr"),
+        ({"variants": {"v": {"about": "more", "grid": {"local.steps": [1]}}}}, "variants.v.grid: 'local.steps' is not allowed; must be one of seed, algorithm, local.lr"),
         (override(algorithm="fedav"), "overrides.1.when.algorithm: 'fedav' is not allowed; must be one of fedavg, mifa"),
         (override(algo="fedavg"), "overrides.1.when: 'algo' is not allowed; must be one of panel, algorithm, local.lr"),
         (override(panel="a") | {"panels": {"": {}}}, "overrides.1.when: 'panel' is not allowed; must be one of algorithm"),
@@ -136,10 +114,8 @@ def test_an_experiment_made_of_anothers_trials(tmp_path):
     (tmp_path / "other.yaml").write_text(yaml.safe_dump(one_seed))
     assert cells(Experiment.read(str(tmp_path / "other.yaml"))) == [(5, "fedavg"), (5, "mifa")]
     varied = other | {"variants": {"raw": {}}}  # `raw` as the base has it; `long` is left out
-    raw = {
-        "about": "raw updates",
-        "grid": {"algorithm": {"fedavg": "fedprox", "mifa": {"name": "mifa", "memory": "updates"}}},
-    }
+    algorithms = {"fedavg": "fedprox", "mifa": {"name": "mifa", "memory": "updates"}}
+    raw = {"about": "raw updates", "grid": {"algorithm": algorithms}}
     variants = {"raw": raw, "long": {"about": "long", "trial": {"rounds": 9}}}
     (tmp_path / "base.yaml").write_text(yaml.safe_dump(base | {"variants": variants}))
     (tmp_path / "other.yaml").write_text(yaml.safe_dump(varied))
@@ -148,9 +124,8 @@ def test_an_experiment_made_of_anothers_trials(tmp_path):
     assert cells(found.as_("raw")) == [(0, "mifa"), (1, "mifa")]  # its fedavg is outside the subset
     assert {trial.algorithm.options["memory"] for trial in trials(found.as_("raw"))} == {"updates"}
     (tmp_path / "other.yaml").write_text(yaml.safe_dump(other | {"subset": {"algorithm": "scaffold"}}))
-    with pytest.raises(
-        SettingError, match=r"other.yaml: only algorithm: 'scaffold' is not allowed; must be one of fedavg, mifa"
-    ):
+    message = "other.yaml: only algorithm: 'scaffold' is not allowed; must be one of fedavg, mifa"
+    with pytest.raises(SettingError, match=message):
         Experiment.read(str(tmp_path / "other.yaml"))
 
 
@@ -167,9 +142,8 @@ def test_a_name_selects_all_values_with_this_name_in_the_order_of_the_axis():
     axis = {"full": 1, "bernoulli": 2, "markov": 3, "bernoulli#2": 4}
     assert selected("participation", axis, ["bernoulli", "full"]) == {"full": 1, "bernoulli": 2, "bernoulli#2": 4}
     assert selected("participation", axis, ["bernoulli#2"]) == {"bernoulli#2": 4}
-    with pytest.raises(
-        SettingError, match="only participation: 'bern' is not allowed; must be one of full, bernoulli,"
-    ):
+    message = "only participation: 'bern' is not allowed; must be one of full, bernoulli,"
+    with pytest.raises(SettingError, match=message):
         selected("only participation", axis, ["bern"])
 
 

@@ -9,21 +9,23 @@ from rollcall.benchmark.config.metric import Metric, direction_of
 
 
 @pytest.mark.parametrize(
-    ("name", "split", "column", "threshold", "title"),
+    ("name", "split", "column", "over", "threshold", "title"),
     [
-        ("test/accuracy", "test", "test/accuracy", None, "test accuracy"),
-        ("test/accuracy/per_client", "test", "test/accuracy/per_client", None, "test accuracy (per client)"),
-        ("train/loss", "train", "train/loss", None, "train loss"),
-        ("uplink", "", "uplink", None, "uplink"),
-        ("round_of:test/accuracy>=0.10", "test", "test/accuracy", 0.1, "first round with test accuracy ≥ 10.0 %"),
-        ("cost/floats_up", "cost", "cost/floats_up", None, "floats sent"),
-        ("weight/rare-lasting", "weight", "weight/rare-lasting", None, "weight/rare-lasting"),
+        ("test/accuracy", "test", "test/accuracy", "round", None, "test accuracy"),
+        ("test/accuracy/per_client", "test", "test/accuracy/per_client", "round", None, "test accuracy (per client)"),
+        ("train/loss", "train", "train/loss", "round", None, "train loss"),
+        ("uplink", "", "uplink", "round", None, "uplink"),
+        ("round_of:test/accuracy>=0.10", "test", "test/accuracy", "round", 0.1, "first round with test accuracy ≥ 10.0 %"),
+        ("seconds_of:test/accuracy>=0.5", "test", "test/accuracy", "time/seconds", 0.5, "seconds until test accuracy ≥ 50.0 %"),
+        ("gradients_of:test/loss>=3", "test", "test/loss", "cost/gradients", 3, "client gradients until test loss ≥ 3"),
+        ("cost/floats_up", "cost", "cost/floats_up", "round", None, "floats sent"),
+        ("weight/rare-lasting", "weight", "weight/rare-lasting", "round", None, "weight/rare-lasting"),
     ],
-)
-def test_the_parts_of_a_name(name, split, column, threshold, title):
+)  # fmt: skip
+def test_the_parts_of_a_name(name, split, column, over, threshold, title):
     metric = Metric(name)
-    assert (metric.split, metric.column, metric.threshold, metric.title) == (split, column, threshold, title)
-    assert metric.name == name
+    assert (metric.split, metric.column, metric.over, metric.threshold) == (split, column, over, threshold)
+    assert (metric.name, metric.title) == (name, title)
 
 
 def test_the_better_end():
@@ -50,6 +52,7 @@ def test_numbers_end_where_their_spread_does():
         ("train/loss", 13674.0, 0.0): ("13670", "0"),
         ("train/loss", math.inf, math.inf): ("inf", "inf"),
     }
+    assert [Metric("seconds_of:test/a>=1").text(value) for value in (2.25, math.inf)] == ["2.25", "not reached"]
     for (name, value, spread), expected in texts.items():
         assert (Metric(name).text(value, spread), Metric(name).text(spread, spread)) == expected
 
@@ -62,6 +65,7 @@ DECLARED = (Metric("test/f1", "max"), Metric("train/gap/accuracy", "min"), Metri
     [
         ("validation/worst_10_accuracy", "max", "max"),
         ("train/loss", "min", "min"),
+        ("seconds_of:test/accuracy>=0.5", "min", "min"),
         ("train/bias", "zero", "zero"),
         ("test/f1", None, "max"),
         ("validation/f1", None, "max"),  # as on another split
@@ -75,7 +79,9 @@ def test_the_direction_is_the_declared_one_or_follows_from_the_name(name, by_nam
     assert direction_of("train/score", (Metric("train/score", "max"), Metric("test/score", "min"))) == "max"
 
 
-@pytest.mark.parametrize("name", ["round_of:test/accuracy", "round_of:test/accuracy>=high", "round_of:>=0.5"])
+@pytest.mark.parametrize(
+    "name", ["round_of:test/accuracy", "round_of:test/accuracy>=high", "round_of:>=0.5", "seconds_of:test/a>="]
+)
 def test_a_threshold_that_cannot_be_read_is_refused(name):
-    with pytest.raises(SettingError, match=f"{name}' is not allowed; must be round_of:NAME>=NUMBER"):
+    with pytest.raises(SettingError, match=f"'{name}' is not allowed; must be round_of:NAME>=NUMBER"):
         Metric(name)

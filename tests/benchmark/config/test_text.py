@@ -16,10 +16,8 @@ WORDS = ["e5", "1e", "1e-", "12e4f", "1.2.3", "1e5 x", ".", ".e5"]
 def test_a_number_with_an_exponent_is_a_number(text, tmp_path):
     (tmp_path / "a.yaml").write_text(f"local: {{lr: {text}}}\nlist: [{text}]\n")
     assert load_yaml(tmp_path / "a.yaml") == {"local": {"lr": NUMBERS[text]}, "list": [NUMBERS[text]]}
-    assert parse_all("set", [f"local.lr={text},{{name: x, lr: {text}}}"])["local.lr"] == [
-        NUMBERS[text],
-        {"name": "x", "lr": NUMBERS[text]},
-    ]
+    values = parse_all("set", [f"local.lr={text},{{name: x, lr: {text}}}"])["local.lr"]
+    assert values == [NUMBERS[text], {"name": "x", "lr": NUMBERS[text]}]
     (tmp_path / "space.yaml").write_text(f"local.lr: [{text}, 7]\n")
     for space in (tmp_path / "space.yaml", f"local.lr={text},7"):
         assert domain("local.lr", read_space(space)["local.lr"]).values == (NUMBERS[text], 7)
@@ -95,10 +93,7 @@ def test_files_are_relative_to_the_yaml_file(tmp_path):
 @pytest.mark.parametrize(
     ("content", "complaint"),
     [
-        (
-            b"trial:\n  rounds: 3\n  local: {lr: 1}\n  rounds: 4\n",
-            "line 4: 'rounds' is already set in line 2; remove one",
-        ),
+        (b"trial:\n  rounds: 3\n  local: {lr: 1}\n  rounds: 4\n", "line 4: 'rounds' is already set in line 2; remove"),
         (bytes(range(256)), r"is not YAML \('utf-8' codec can't decode"),
         (None, r"cannot be read \(No such file or directory\)"),
     ],

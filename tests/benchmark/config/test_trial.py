@@ -60,16 +60,10 @@ def test_what_changes_no_result_leaves_the_digest_alone(change):
 
 
 def test_the_digest_is_the_hash_of_the_settings_as_they_are_written():
-    spec = {
-        "task": {"name": "quadratic", "targets": [0.0, 2.5]},
-        "algorithm": {"name": "fedavg"},
-        "rounds": 4,
-        "seed": 2,
-    }
-    text = (
-        '[1, {"algorithm": "fedavg", "numerics": {}, "rounds": null, "seed": 2, '
-        '"task": {"name": "quadratic", "targets": [0, 2.5]}}]'
-    )
+    task = {"name": "quadratic", "targets": [0.0, 2.5]}
+    spec = {"task": task, "algorithm": {"name": "fedavg"}, "rounds": 4, "seed": 2}
+    text = '[1, {"algorithm": "fedavg", "numerics": {}, "rounds": null, "seed": 2, '
+    text += '"task": {"name": "quadratic", "targets": [0, 2.5]}}]'
     assert Trial.read(spec).digest == digest(spec) == hashlib.sha256(text.encode()).hexdigest()[:10]
     assert Trial.read(spec).name == f"fedavg-seed2-{digest(spec)}"
 

@@ -93,19 +93,14 @@ X = DRAW.normal(size=(80, 5, 2)).astype(np.float32)
 Y = (X[:, -1, 0] > 0).astype(int)
 
 
-def trial(network, engine="auto", dtype="float32"):
-    return {
-        "task": supervised((X, Y), None, lambda seed: network(), clients=8),
-        "algorithm": "fedavg",
-        "local": {"steps": 3, "lr": 0.1, "batch_size": 4},
-        "rounds": 2,
-        "numerics": {"engine": engine, "dtype": dtype, "device": "cpu"},
-    }
-
-
 @pytest.mark.parametrize(("name", "dtype"), [*((name, "float32") for name in NETWORKS), ("BatchNorm", "bf16_mixed")])
 def test_any_network_runs_with_auto(name, dtype):
     """Eight clients in a round. Both engines agree, or the sequential one has computed."""
-    auto, sequential = (simulate(trial(NETWORKS[name], engine, dtype)) for engine in ("auto", "sequential"))
+    task = supervised((X, Y), None, lambda seed: NETWORKS[name](), clients=8)
+    trial = {"task": task, "algorithm": "fedavg", "local": {"steps": 3, "lr": 0.1, "batch_size": 4}, "rounds": 2}
+    auto, sequential = (
+        simulate(trial | {"numerics": {"engine": engine, "dtype": dtype, "device": "cpu"}})
+        for engine in ("auto", "sequential")
+    )
     assert np.allclose(auto.server, sequential.server, rtol=0, atol=1e-5 if dtype == "float32" else 1e-2)
     assert np.abs(auto.server).max() > 0

@@ -2,6 +2,7 @@
 
 import pytest
 import torch
+from engine_rigs import Viewing
 from torch import nn
 
 from rollcall.benchmark.engines import Evaluator, FlatTask, kernels_of_one_thread
@@ -25,11 +26,6 @@ class Norm(Task):
 def test_learnt_buffers_are_those_of_batchnorm_not_constants():
     names = ["network.1.running_mean", "network.1.running_var", "network.1.num_batches_tracked"]
     assert FlatTask(Norm()).buffer_names == names
-
-
-class Viewing(nn.Module):
-    def forward(self, x):
-        return x.view(len(x), -1)
 
 
 PIECE_OF_8 = 16 * 64  # images of 8 x 8 instead of 32 x 32

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 import torch
-from engine_rigs import by_torch
+from engine_rigs import Viewing, by_torch
 from torch import nn
 from torch.nn.utils import parameters_to_vector
 
@@ -27,13 +27,6 @@ class Images(Task):
 
     def metrics(self, batch):
         return {"loss": self.loss(batch)}
-
-
-class Viewing(nn.Module):
-    """Flattens by `view`, which wants the channels of an image apart."""
-
-    def forward(self, x):
-        return x.view(len(x), -1)
 
 
 def images(*layers, workers=1):

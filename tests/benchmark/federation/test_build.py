@@ -36,23 +36,19 @@ def test_an_array_is_a_roll_call(tmp_path):
     mask = np.arange(24).reshape(3, 8) % 3 == 0
     np.save(tmp_path / "mask.npy", mask)
     named = {"name": "trace", "mask": mask}
-    trials = [
-        Trial.read(DIGITS | {"algorithm": "fedavg", "participation": value})
-        for value in (named, mask, mask.tolist(), str(tmp_path / "mask.npy"))
-    ]
+    values = (named, mask, mask.tolist(), str(tmp_path / "mask.npy"))
+    trials = [Trial.read(DIGITS | {"algorithm": "fedavg", "participation": value}) for value in values]
     for trial in trials:
-        assert [build(trial).participation.active(t).tolist() for t in range(3)] == [
-            np.flatnonzero(row).tolist() for row in mask
-        ]
+        for t, row in enumerate(mask):
+            assert build(trial).participation.active(t).tolist() == np.flatnonzero(row).tolist()
     assert trials[1].digest == trials[3].digest
 
 
 def test_a_method_is_told_no_more_than_it_asks_for():
     told = {}
     for name in ("fedavg", "fedavg_known"):
-        federation = build(
-            Trial.read(DIGITS | {"algorithm": name, "participation": {"name": "bernoulli", "probability": 0.5}})
-        )
+        half = {"participation": {"name": "bernoulli", "probability": 0.5}}
+        federation = build(Trial.read(DIGITS | half | {"algorithm": name}))
         federation.on_fit_start()
         told[name] = federation._call(0)
     assert told["fedavg"].probability is None

@@ -94,11 +94,8 @@ def test_the_servers_momentum_by_hand():
     """Client 0, nobody, client 1: the first update counts once more, by half, in the third round and not in the second."""
     participation = {"name": "trace", "mask": np.array([[1, 0], [0, 0], [0, 1]])}
     task = {"name": "quadratic", "targets": U[:2]}
-    by = {"every": 1, "weights": ["client"]}
-    server = {"lr": 0.6, "momentum": 0.5}
-    history = simulate(
-        trial("fedavg", task=task, participation=participation, rounds=3, evaluation=by, server=server)
-    ).history
+    changes = {"evaluation": {"every": 1, "weights": ["client"]}, "server": {"lr": 0.6, "momentum": 0.5}}
+    history = simulate(trial("fedavg", task=task, participation=participation, rounds=3, **changes)).history
     assert weights(history, CLIENTS[:2])[1:].ravel() == pytest.approx([2, 0, 2, 0, 2 * 1.5 / 2.5, 2 * 1 / 2.5])
 
 

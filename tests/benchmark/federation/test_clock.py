@@ -47,13 +47,8 @@ def test_seconds_and_costs_by_hand(name, wait):
 
 def test_a_failed_upload_is_not_a_client_that_is_not_there():
     """FedPBC by hand, K = 1, lr 0.1, f_i = (x - u_i)^2 / 2: a client that computes keeps its step, another does not."""
-    base = {
-        "task": {"name": "quadratic", "targets": np.array([[1.0], [4.0], [10.0]])},
-        "algorithm": "fedpbc",
-        "local": {"steps": 1, "lr": 0.1},
-        "rounds": 1,
-        "numerics": {"dtype": "float64"},
-    }
+    base = {"task": {"name": "quadratic", "targets": np.array([[1.0], [4.0], [10.0]])}, "algorithm": "fedpbc"}
+    base |= {"local": {"steps": 1, "lr": 0.1}, "rounds": 1, "numerics": {"dtype": "float64"}}
     # x_i* = 0.1 u_i of who computes. Client 0 is heard: x = 0.1. The result is the mean of the three models.
     mask = {"name": "trace", "mask": np.array([[1, 1, 0]])}
     clock = {"speed": 1.0, "failure": [0.0, 1.0, 0.0]}

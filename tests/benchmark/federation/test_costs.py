@@ -7,12 +7,8 @@ from rollcall import simulate
 
 TRIAL = {
     "task": {"name": "quadratic", "targets": np.array([[1.0, 0.0], [0.0, 2.0], [-1.0, 1.0]])},
-    "participation": {
-        "name": "trace",
-        "mask": np.array([[1, 0, 1], [0, 0, 0], [0, 1, 0]]),
-        "probability": np.array([0.5, 0.5, 0.5]),
-        "stationary": np.array([0.5, 0.5, 0.5]),
-    },
+    "participation": {"name": "trace", "mask": np.array([[1, 0, 1], [0, 0, 0], [0, 1, 0]])}
+    | {known: np.full(3, 0.5) for known in ("probability", "stationary")},
     "local": {"steps": 2, "lr": 0.1},
     "rounds": 3,
     "evaluation": {"every": 1},

@@ -1,5 +1,7 @@
 """Evaluations: when, means over splits and groups, and metrics; against sums written out and scikit-learn."""
 
+from functools import partialmethod
+
 import numpy as np
 import pytest
 import torch
@@ -19,16 +21,8 @@ def test_means_over_uneven_batches_and_groups():
     tally.take("test", 0, 3, {"loss": torch.tensor([1.0, 2.0, 4.0]), "distance": torch.tensor(7.0)})
     tally.take("test", 3, 2, {"loss": torch.tensor([10.0, 30.0]), "distance": torch.tensor(7.0)})
     tally.take("train", 0, 1, {"loss": torch.tensor([5.0])})
-    assert tally.means() == pytest.approx(
-        {
-            "test/loss": 47 / 5,
-            "test/distance": 7.0,
-            "train/loss": 5.0,
-            "test/loss/a": 11 / 2,
-            "test/loss/b": 36 / 3,
-            "test/loss/each": (11 / 2 + 12) / 2,
-        }
-    )
+    groups = {"test/loss/a": 11 / 2, "test/loss/b": 36 / 3, "test/loss/each": (11 / 2 + 12) / 2}
+    assert tally.means() == pytest.approx({"test/loss": 47 / 5, "test/distance": 7.0, "train/loss": 5.0} | groups)
 
 
 DATA = ClientData(
@@ -57,16 +51,17 @@ def test_who_is_often_there():
     assert is_often(np.full(7, 0.1)).all()  # whose mean is 0.09999999999999999 or 0.1
 
 
+TRIAL = {
+    "task": {"name": "digits", "clients": 6, "partition": {"name": "dirichlet", "alpha": 0.3}},
+    "algorithm": "fedavg",
+    "local": {"steps": 3, "lr": 0.1, "batch_size": 16},
+}
+
+
 def test_a_trial_by_class_client_and_availability():
-    trial = {
-        "task": {"name": "digits", "clients": 6, "partition": {"name": "dirichlet", "alpha": 0.3}},
-        "participation": {"name": "bernoulli", "probability": [0.9, 0.1, 0.8, 0.2, 0.7, 0.3]},
-        "algorithm": "fedavg",
-        "local": {"steps": 3, "lr": 0.1, "batch_size": 16},
-        "rounds": 20,
-        "evaluation": {"every": 20, "by": ["class", "client", "availability"]},
-    }
-    found = simulate(trial)
+    trial = TRIAL | {"participation": {"name": "bernoulli", "probability": [0.9, 0.1, 0.8, 0.2, 0.7, 0.3]}}
+    by = {"every": 20, "by": ["class", "client", "availability"]}
+    found = simulate(trial | {"rounds": 20, "evaluation": by})
     row = found.history.iloc[-1]
     task, data = digits(0, clients=6, partition=lambda *given: dirichlet(*given, alpha=0.3))
     torch.nn.utils.vector_to_parameters(torch.from_numpy(found.model), task.parameters())
@@ -106,20 +101,11 @@ def test_evaluations_are_where_the_table_looks():
         assert {t for t in expected if evaluation.splits_at(t, rounds) == ("test",)} == among
 
 
-TRIAL = {
-    "task": {"name": "digits", "clients": 6, "partition": {"name": "dirichlet", "alpha": 0.3}},
-    "algorithm": "fedavg",
-    "local": {"steps": 3, "lr": 0.1, "batch_size": 16},
-    "rounds": 5,
-    "evaluation": {"every": 5, "metrics": ["auroc", "f1", "worst_10_accuracy"]},
-}
-
-
 def test_metrics_over_uneven_batches_are_those_of_the_whole_split(monkeypatch):
     """360 test samples in batches of 97, 97, 97, 69; pieces of 64 in each."""
-    monkeypatch.setattr(ClientData, "__init__", batches_of(97, ClientData.__init__))
-    trial = TRIAL | {"evaluation": TRIAL["evaluation"] | {"by": ["client", "class"]}}
-    result = simulate(trial)
+    monkeypatch.setattr(ClientData, "__init__", partialmethod(ClientData.__init__, evaluation_batch=97))
+    by = {"every": 5, "metrics": ["auroc", "f1", "worst_10_accuracy"], "by": ["client", "class"]}
+    result = simulate(TRIAL | {"rounds": 5, "evaluation": by})
     row = result.history.iloc[-1]
     task, data = digits(0, clients=6, partition=lambda *supplied: dirichlet(*supplied, alpha=0.3))
     torch.nn.utils.vector_to_parameters(torch.from_numpy(result.model), task.parameters())
@@ -135,10 +121,3 @@ def test_metrics_over_uneven_batches_are_those_of_the_whole_split(monkeypatch):
     right = probabilities.argmax(axis=1) == labels
     assert row["train/worst_10_accuracy"] == pytest.approx(min(right[rows].mean() for rows in data.parts))
     assert "test/worst_10_accuracy" not in row  # no client owns test samples
-
-
-def batches_of(size, init):
-    def with_size(self, *arguments, **options):
-        init(self, *arguments, **options, evaluation_batch=size)
-
-    return with_size

@@ -17,12 +17,8 @@ from rollcall.benchmark.process import Interrupted
 
 pytestmark = pytest.mark.full
 
-TRIAL = {
-    "task": {"name": "digits", "clients": 4},
-    "algorithm": "fedavg",
-    "local": {"steps": 2, "batch_size": 16},
-    "rounds": 3,
-}
+TRIAL = {"task": {"name": "digits", "clients": 4}, "algorithm": "fedavg", "rounds": 3}
+TRIAL |= {"local": {"steps": 2, "batch_size": 16}}
 
 
 def threads_of_a_new_thread():

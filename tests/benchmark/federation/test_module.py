@@ -101,12 +101,11 @@ def test_who_reads_metrics_finds_them(tmp_path):
 
 
 def test_rounding_is_that_of_the_bits():
-    def run(dtype):
-        return simulate(
-            DIGITS | {"algorithm": "fedavg", "rounds": 3, "numerics": {"dtype": dtype, "device": "cpu"}}
-        ).server
-
-    exact, singles, halves = run("float64"), run("float32"), run("bf16_mixed")
+    trial = DIGITS | {"algorithm": "fedavg", "rounds": 3}
+    exact, singles, halves = (
+        simulate(trial | {"numerics": {"dtype": dtype, "device": "cpu"}}).server
+        for dtype in ("float64", "float32", "bf16_mixed")
+    )
     assert singles.dtype == halves.dtype == np.float32
     assert 1e-9 < np.linalg.norm(singles - exact) / np.linalg.norm(exact) < 1e-6
     assert 1e-6 < np.linalg.norm(halves - exact) / np.linalg.norm(exact) < 1e-2  # bfloat16 has eight bits

@@ -3,19 +3,18 @@
 import numpy as np
 import pytest
 import torch
+from runs import DIGITS
 from torch import nn
 
 from rollcall import SettingError, load, simulate
+from rollcall.benchmark.config.choice import Choice
 from rollcall.benchmark.config.trial import Trial
 from rollcall.benchmark.federation.run_folder import examine
 from rollcall.tasks import TASKS
 
-DIGITS = {
-    "task": {"name": "digits", "clients": 6, "partition": "iid", "model": "linear"},
-    "participation": {"name": "bernoulli", "probability": 0.5},
-    "local": {"steps": 2, "lr": 0.1, "batch_size": 16},
-    "rounds": 4,
-}
+TASK = {"name": "digits", "clients": 6, "partition": "iid", "model": "linear"}
+TRIAL = DIGITS | {"algorithm": "fedpbc", "task": TASK, "rounds": 4}
+TRIAL |= {"participation": {"name": "bernoulli", "probability": 0.5}}
 
 
 def normed(shape, classes):
@@ -24,9 +23,7 @@ def normed(shape, classes):
 
 
 def with_batchnorm():
-    from rollcall.benchmark.config.choice import Choice
-
-    trial = Trial.read(DIGITS | {"algorithm": "fedpbc"})
+    trial = Trial.read(TRIAL)
     options = trial.task.options | {"model": Choice("normed", {}, normed)}
     return trial.model_copy(update={"task": Choice("digits", options, trial.task.factory)})
 
@@ -40,7 +37,7 @@ def measured(module):
     return nn.functional.cross_entropy(logits, labels).item(), (logits.argmax(1) == labels).double().mean().item()
 
 
-@pytest.mark.parametrize("trial", [DIGITS | {"algorithm": "fedpbc"}, with_batchnorm()], ids=["linear", "batchnorm"])
+@pytest.mark.parametrize("trial", [TRIAL, with_batchnorm()], ids=["linear", "batchnorm"])
 def test_predictions_of_the_module_give_the_recorded_metrics(trial):
     result = simulate(trial)
     last = result.history.iloc[-1]

@@ -8,15 +8,8 @@ from rollcall.benchmark.config.errors import SettingError
 from rollcall.benchmark.config.experiment import Experiment, places
 from rollcall.benchmark.search.answer import Best, How, Tuned
 
-HOW = How(
-    date="2026-01-01",
-    metric="validation/loss",
-    mode="min",
-    search="random",
-    scheduler="asha",
-    seeds=(1000,),
-    space={"local.lr": "1"},
-)
+SEARCH = {"search": "random", "scheduler": "asha", "seeds": (1000,), "space": {"local.lr": "1"}}
+HOW = How(date="2026-01-01", metric="validation/loss", mode="min", **SEARCH)
 CELL = {"rounds": 20, "samples": 3, "gradients": 5.0, "score": 0.5, "how": HOW}
 
 
@@ -58,10 +51,8 @@ def test_run_takes_the_settings_and_refuses_the_seeds_of_the_search(tmp_path, st
     code, _, _ = rollcall(capsys, *options, "--seeds", "4")
     specs = [yaml.safe_load(path.read_text()) for path in (store / "tiny").glob("*/trial.yaml")]
     assert code == 0
-    assert {(spec["algorithm"], spec["local"]["lr"], spec["seed"]) for spec in specs} == {
-        ("fedavg", 0.5, 4),
-        ("fedpbc", 0.25, 4),
-    }
+    ran = {(spec["algorithm"], spec["local"]["lr"], spec["seed"]) for spec in specs}
+    assert ran == {("fedavg", 0.5, 4), ("fedpbc", 0.25, 4)}
 
 
 def test_settings_of_other_cells_are_refused_and_trials_without_settings_are_counted(tmp_path):

@@ -43,15 +43,9 @@ def test_a_cell_has_the_rounds_of_its_panel():
     assert cells(**two, per=["algorithm"], rounds=5)["fedavg"].milestones == [5]
 
 
-def row(rate, score, rounds=20, gradients=8.0, state="finished"):
-    return {
-        "local.lr": rate,
-        "score": score,
-        "spread": math.nan,
-        "rounds": rounds,
-        "gradients": gradients,
-        "state": state,
-    }
+def row(rate, score, rounds=20, state="finished"):
+    ran = {"rounds": rounds, "gradients": 8.0, "state": state}
+    return {"local.lr": rate, "score": score, "spread": math.nan} | ran
 
 
 def test_the_answer_is_the_best_of_the_samples_that_ran_the_most_rounds():

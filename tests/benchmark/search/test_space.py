@@ -24,10 +24,10 @@ def test_domains(text, expected):
     assert domain("local.lr", text) == expected
 
 
-@pytest.mark.parametrize(
-    "text",
-    ["loguniform(0,1)", "uniform(1,1)", "randint(0.5,2)", "randint(0,100000)", "uniform(1)", "normal(0,1)", []],
-)
+WRONG = ["loguniform(0,1)", "uniform(1,1)", "randint(0.5,2)", "randint(0,100000)", "uniform(1)", "normal(0,1)", []]
+
+
+@pytest.mark.parametrize("text", WRONG)
 def test_what_is_no_domain_is_refused_with_the_setting(text):
     with pytest.raises(SettingError, match=r"^space: local\.lr: .* is not allowed; must be uniform\(a,b\)"):
         domain("local.lr", text)
@@ -44,9 +44,8 @@ def test_only_settings_of_the_method_and_its_optimizers_are_searched(path):
 
 def test_a_text_a_file_and_a_mapping_say_the_same(tmp_path):
     file = tmp_path / "space.yaml"
-    file.write_text(
-        "local.lr: loguniform(1e-3, 1)  # not choice(1, 2)\nfedau: {algorithm.a: randint(1,9), server.lr: 1}"
-    )
+    lines = ["local.lr: loguniform(1e-3, 1)  # not choice(1, 2)", "fedau: {algorithm.a: randint(1,9), server.lr: 1}"]
+    file.write_text("\n".join(lines))
     expected = {"local.lr": "loguniform(1e-3, 1)", "fedau:algorithm.a": "randint(1,9)", "fedau:server.lr": 1}
     assert read_space(file) == expected
     text = "local.lr=loguniform(1e-3, 1),fedau:algorithm.a=randint(1,9),fedau:server.lr=1"
@@ -59,13 +58,8 @@ def test_domains_of_tune_are_read_and_made():
     tune = pytest.importorskip("ray.tune")
     space = {"local.lr": tune.loguniform(0.25, 1), "local.steps": tune.randint(1, 4), "server.lr": tune.choice([1, 3])}
     plain = read_space(space | {"m": {"algorithm.a": tune.uniform(0, 1), "algorithm.b": tune.grid_search([2])}})
-    assert plain == {
-        "local.lr": "loguniform(0.25,1)",
-        "local.steps": "randint(1,3)",
-        "server.lr": [1, 3],
-        "m:algorithm.a": "uniform(0,1)",
-        "m:algorithm.b": [2],
-    }
+    common = {"local.lr": "loguniform(0.25,1)", "local.steps": "randint(1,3)", "server.lr": [1, 3]}
+    assert plain == common | {"m:algorithm.a": "uniform(0,1)", "m:algorithm.b": [2]}
     with pytest.raises(SettingError, match=r"^space: local\.lr: Quantized is not allowed"):
         read_space({"local.lr": tune.quniform(0, 1, 0.5)})
     made = domain("local.lr", "loguniform(0.25,1)").tune()

@@ -79,18 +79,13 @@ def test_a_trial_that_fails_leaves_no_models_in_memory(store, monkeypatch):
         gc.enable()
 
 
-EVALUATION = {"by": ["client"], "weights": ["availability"]}
-MEASURED = TINY["trial"] | {"rounds": 2, "evaluation": EVALUATION}
-MEASURED_DIGITS = {
-    "task": {"name": "digits", "clients": 3, "model": "linear"},
-    "rounds": 1,
-    "evaluation": {"metrics": ["f1", "client_variance"], "by": ["class"]},
-}
+MEASURED = TINY["trial"] | {"rounds": 2, "evaluation": {"by": ["client"], "weights": ["availability"]}}
+OF_DIGITS = {"task": {"name": "digits", "clients": 3, "model": "linear"}, "rounds": 1}
+OF_DIGITS |= {"evaluation": {"metrics": ["f1", "client_variance"], "by": ["class"]}}
 
 
-@pytest.mark.parametrize(
-    "trial", [MEASURED, MEASURED | {"algorithm": "fedpbc"}, MEASURED_DIGITS]
-)  # fedpbc evaluates two models
+# FedPBC evaluates two models.
+@pytest.mark.parametrize("trial", [MEASURED, MEASURED | {"algorithm": "fedpbc"}, OF_DIGITS])
 def test_every_column_of_the_history_is_known_or_begins_with_a_known_name(trial):
     trial = Trial.read({"algorithm": "fedavg"} | trial)
     names, history = recorded(build(trial)), simulate(trial).history

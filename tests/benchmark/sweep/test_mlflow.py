@@ -70,17 +70,8 @@ def test_a_run_is_there_once_and_as_it_is_now(store):
 
 def test_names_that_mlflow_refuses_infinite_values_and_single_clients(store, capsys):
     folder = made(store)
-    rows = [
-        {
-            "round": t,
-            "test/hits@2": 0.1 * t,
-            "test/hits_1": 1.0,
-            "f1#2": 1 / 3,
-            "a": math.inf,
-            "test/acc/client0": t / 7,
-        }
-        for t in range(3)
-    ]
+    plain = {"test/hits_1": 1.0, "f1#2": 1 / 3, "a": math.inf}
+    rows = [plain | {"round": t, "test/hits@2": 0.1 * t, "test/acc/client0": t / 7} for t in range(3)]
     rows[1]["a"], rows[2]["test/acc/client12"] = -math.inf, 1e-300
     folder.metrics.write_text("".join(json.dumps(row) + "\n" for row in rows))
     folder._write(**{key: value for key, value in folder.status.items() if key != "signature"})
