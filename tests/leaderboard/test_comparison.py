@@ -10,13 +10,8 @@ from rollcall.benchmark.config.errors import SettingError
 from rollcall.benchmark.config.metric import Metric
 from rollcall.leaderboard.cells import cells
 from rollcall.leaderboard.ranking import axes, rank
-from rollcall.leaderboard.tables import (
-    Comparison,
-    against,
-    overall,
-    overall_table,
-)
-from tests.support.results import ends, experiment, runs
+from rollcall.leaderboard.tables import Comparison, against, overall, overall_table
+from tests.support.results import diverging, ends, experiment, runs
 
 ACCURACY = Metric("test/accuracy")
 VALUES = {"fedavg": [0.5, 0.6, 0.7], "mifa": [0.71, 0.83, 0.87]}
@@ -32,16 +27,6 @@ def compared(a, b, metric=ACCURACY, values=value_of, **changes):
     found = [cell for cell in cells(mine, runs(mine, values, **changes)) if cell.labels["participation"] == "often"]
     by_method = {cell.labels["algorithm"]: cell for cell in found}
     return Comparison(by_method[a], by_method[b], metric, 1)
-
-
-def without(comparison, seed):
-    return replace(comparison, cell=comparison.cell.of({"0", "1", "2"} - {seed}))
-
-
-def diverging(cell, seed):
-    """The cell with a run that diverged."""
-    run = cell.runs[seed]
-    return replace(cell, runs=cell.runs | {seed: replace(run, tags=run.tags | {"rollcall.diverged": "40"})})
 
 
 def test_the_difference_is_paired_by_seed():
@@ -63,7 +48,8 @@ def test_the_dagger_is_corrected_for_the_number_of_comparisons():
 
 
 def test_a_missing_seed_is_left_out_and_two_pairs_have_no_interval():
-    one = without(compared("mifa", "fedavg"), "2")
+    one = compared("mifa", "fedavg")
+    one = replace(one, cell=one.cell.of({"0", "1"}))
     assert one.difference.mean == pytest.approx(0.22)
     assert (one.wins, one.verdict(), one.text) == ((2, 0, 0), 0, "+22.0")
     assert one.row == {
@@ -74,10 +60,10 @@ def test_a_missing_seed_is_left_out_and_two_pairs_have_no_interval():
 
 def test_with_a_diverged_seed_there_is_no_difference_but_it_loses():
     one = compared("mifa", "fedavg")
-    one = replace(one, cell=diverging(one.cell, "1"))
+    one = replace(one, cell=replace(one.cell, runs=one.cell.runs | {"1": diverging(one.cell.runs["1"])}))
     assert (one.difference, one.text, one.verdict()) == (None, "", 0)
     assert one.wins == (2, 0, 1)
-    both = replace(one, other=diverging(one.other, "1"))
+    both = replace(one, other=replace(one.other, runs=one.other.runs | {"1": diverging(one.other.runs["1"])}))
     assert both.wins == (2, 1, 0)
 
 
@@ -131,10 +117,8 @@ def test_methods_over_conditions_have_mean_ranks_over_seeds():
 
 
 def test_conditions_without_a_method_are_left_out_and_counted():
-    ranking = ranking_of(
-        ends,
-        participation=experiment().grid["participation"] | {"third": {"name": "bernoulli", "probability": [0.4, 0.4]}},
-    )
+    third = {"third": {"name": "bernoulli", "probability": [0.4, 0.4]}}
+    ranking = ranking_of(ends, participation=experiment().grid["participation"] | third)
     fewer = replace(ranking, groups=[ranking.groups[0][:1], *ranking.groups[1:]])
     table, rows = overall_table(overall(fewer), "")
     assert "over 2 conditions; 1 left out" in table.caption

@@ -3,27 +3,21 @@
 import json
 
 import pytest
-import yaml
 
 from rollcall.leaderboard.frames import history, runs
 from rollcall.leaderboard.paper.experiment import PaperExperiment
 from rollcall.leaderboard.runs import archive
 from tests.support import results
-from tests.support.command import TINY, rollcall
+from tests.support.command import rollcall, write
 
 
 @pytest.fixture
 def file(tmp_path, monkeypatch, capsys):
     """An experiment of two methods and two seeds: FedPBC was run, FedAvg is in the archive."""
     monkeypatch.setattr("rollcall.leaderboard.runs.PACKAGE", tmp_path / "kept")
-    path = str(tmp_path / "mine.yaml")
-    (tmp_path / "mine.yaml").write_text(yaml.safe_dump(TINY))
-    made = results.runs(
-        PaperExperiment.read(path), lambda labels, seed: [3.0, 2.0, 1.0 + seed], metric="train/distance"
-    )
-    archive(
-        [run for run in made if run.settings["algorithm"] == "fedavg"], "mine", ["train/distance"], tmp_path / "kept"
-    )
+    experiment = PaperExperiment.read(path := write(tmp_path, "mine")).only({"algorithm": ["fedavg"]})
+    made = results.runs(experiment, lambda labels, seed: [3.0, 2.0, 1.0 + seed], metric="train/distance")
+    archive(made, "mine", ["train/distance"], tmp_path / "kept")
     store = ("--store", str(tmp_path / "runs"))
     assert rollcall(capsys, "run", path, "--executor", "inline", "--only", "algorithm=fedpbc", *store)[0] == 0
     return path
@@ -49,9 +43,8 @@ def test_a_row_for_each_evaluation(file, tmp_path):
         ["fedavg", 10, "train/distance", 2.0],
         ["fedavg", 20, "train/distance", 2.0],
     ]
-    own = table[(table["source"] == "own") & (table["seed"] == 0)].pivot(
-        index="round", columns="metric", values="value"
-    )
+    own = table[(table["source"] == "own") & (table["seed"] == 0)]
+    own = own.pivot(index="round", columns="metric", values="value")
     (folder,) = (tmp_path / "runs" / "mine").glob("fedpbc-seed0-*")
     written = [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
     assert own["train/distance"].to_dict() == {row["round"]: row["train/distance"] for row in written}

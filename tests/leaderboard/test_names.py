@@ -8,14 +8,7 @@ import pytest
 from rollcall.algorithms import ALGORITHMS
 from rollcall.benchmark.config.digest import flatten, serialised
 from rollcall.benchmark.config.experiment import names, places
-from rollcall.leaderboard.names import (
-    OWN,
-    _names,
-    label_name,
-    method_name,
-    paper_of,
-    style,
-)
+from rollcall.leaderboard.names import OWN, _names, label_name, method_name, paper_of, style
 from rollcall.leaderboard.paper.experiment import PaperExperiment
 from rollcall.participation import MODELS
 from rollcall.tasks import MODELS as NETWORKS

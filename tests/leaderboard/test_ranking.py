@@ -1,16 +1,16 @@
 """Rankings of one's own runs: labels, selection and rows, against numbers worked out by hand."""
 
+from dataclasses import replace
+
 import pandas as pd
 import pytest
 
-from rollcall.benchmark.config.digest import nested
 from rollcall.benchmark.config.experiment import places
 from rollcall.benchmark.config.metric import Metric
 from rollcall.leaderboard.figures import ranking_curves
 from rollcall.leaderboard.ranking import Axis, axes, only, rank
-from rollcall.leaderboard.runs import Run
 from rollcall.leaderboard.tables import long_rows, ranking_table
-from tests.support.results import experiment
+from tests.support.results import diverging, experiment, run_of
 
 GRID = {
     "seed": [0, 1],
@@ -49,10 +49,7 @@ AXIS = Axis("participation", frozenset({"p", "participation"}), LABELS)
 
 
 def tried(value, **settings):
-    history = pd.DataFrame({"train/bias": [value]}, index=[10])
-    return Run(
-        {"algorithm": "a", "seed": "0"}, nested({"algorithm": "a", "seed": "0", "rounds": "10", **settings}), history
-    )
+    return run_of("a", 0, pd.DataFrame({"train/bias": [value]}, index=[10]), **settings)
 
 
 TRIED = [tried(0.5, **dict(OFTEN)), tried(-0.1, **dict(SINE)), tried(-0.9, participation="cyclic", p="1")]
@@ -75,33 +72,23 @@ def test_labels_select_as_in_run():
 METRICS = (Metric("test/accuracy", "max"), Metric("train/loss", "min"))
 
 
-def run(method, seed, accuracies, losses=None, rounds=None, **settings):
+def run(method, seed, accuracies, losses=None, **settings):
     """A run evaluated after 0, 10, 20, ... rounds; a single evaluation is the one after the last of 30 rounds."""
     index = [10 * i for i in range(len(accuracies))] if len(accuracies) > 1 else [30]
-    rounds = rounds or index[-1]
     history = pd.DataFrame({"test/accuracy": accuracies, "train/loss": losses or accuracies}, index=index)
-    flat = {"algorithm": method, "seed": str(seed), "rounds": str(rounds), "task": "digits", **settings}
-    tags = {"algorithm": method.rpartition(":")[2], "seed": str(seed), "commit": "abc", "version": "1"}
-    return Run(tags, nested(flat), history)
+    return run_of(method, seed, history, **{"task": "digits", **settings})
 
 
 def method(cell):
     return cell.labels["algorithm"]
 
 
-def accuracy(cell, last_rounds=1):
-    return cell.number(METRICS[0], last_rounds)
-
-
 def test_rows_are_ranked_and_the_best_of_each_metric_marked():
     runs = [run("a", 0, [0.2], [3.0]), run("b", 0, [0.9], [2.0]), run("c", 0, [0.5], [1.0])]
     ranking = rank(runs, METRICS, last_rounds=1)
     assert [method(cell) for cell in ranking.cells] == ["b", "c", "a"]
-    assert [[entry.best for entry in row[1:3]] for row in ranking_table(ranking).rows] == [
-        [True, False],
-        [False, True],
-        [False, False],
-    ]
+    best = [[entry.best for entry in row[1:3]] for row in ranking_table(ranking).rows]
+    assert best == [[True, False], [False, True], [False, False]]
     falling = rank(runs, [Metric("train/loss", "min")], last_rounds=1)
     assert [method(cell) for cell in falling.cells] == ["c", "b", "a"]
 
@@ -109,12 +96,9 @@ def test_rows_are_ranked_and_the_best_of_each_metric_marked():
 def test_rows_compete_only_under_the_same_conditions():
     runs = [
         run(method, 0, [accuracy], **{"participation": p, "local.lr": lr})
-        for method, accuracy, p, lr in [
-            ("a", 0.1, "full", "1"),
-            ("b", 0.2, "full", "2"),
-            ("a", 0.3, "trace", "1"),
-            ("b", 0.2, "trace", "1"),
-        ]
+        for method, accuracy, p, lr in zip(
+            "abab", (0.1, 0.2, 0.3, 0.2), ("full", "full", "trace", "trace"), "1211", strict=True
+        )
     ]
     ranking = rank(runs, METRICS, last_rounds=1)
     assert ranking.settings == ["local.lr", "participation"]
@@ -144,26 +128,20 @@ def test_the_table_of_a_ranking():
     assert "; last evaluation; " in ranking_table(rank(runs, METRICS, last_rounds=1)).caption
 
 
-def diverging(run, t):
-    return Run(run.tags | {"rollcall.diverged": str(t)}, run.spec, run.history[run.history.index < t])
+def cut(run, t):
+    return diverging(replace(run, history=run.history[run.history.index < t]), t)
 
 
 def test_a_cell_with_a_diverged_run_has_no_mean_and_ranks_last():
-    runs = [run("a", 0, [0.1, 0.5]), diverging(run("a", 1, [0.1, 0.9]), 10), diverging(run("a", 2, [0.1, 0.9]), 10)]
-    runs += [run("b", 0, [0.1, 0.2]), diverging(run("c", 0, [0.1, 0.9]), 10), diverging(run("c", 1, [0.1, 0.9]), 7)]
+    runs = [run("a", 0, [0.1, 0.5]), cut(run("a", 1, [0.1, 0.9]), 10), cut(run("a", 2, [0.1, 0.9]), 10)]
+    runs += [run("b", 0, [0.1, 0.2]), cut(run("c", 0, [0.1, 0.9]), 10), cut(run("c", 1, [0.1, 0.9]), 7)]
     ranking = rank(runs, METRICS, last_rounds=10)
-    assert [(method(cell), len(cell.runs), cell.diverged) for cell in ranking.cells] == [
-        ("b", 1, 0),
-        ("a", 3, 2),
-        ("c", 2, 2),
-    ]
+    ranked = [(method(cell), len(cell.runs), cell.diverged) for cell in ranking.cells]
+    assert ranked == [("b", 1, 0), ("a", 3, 2), ("c", 2, 2)]
     table = ranking_table(ranking)
     assert [str(row[1]) for row in table.rows] == ["20.0", "2 of 3 diverged", "diverged"]
     assert [row[1].best for row in table.rows] == [True, False, False]  # a method that diverges is not the best
     assert not ranking.cells[2].ended.runs
-    assert [(row["mean"], row.get("diverged")) for row in long_rows(ranking.cells, METRICS, 10)[::2]] == [
-        (0.2, None),
-        (None, 2),
-        (None, 2),
-    ]
+    told = [(row["mean"], row.get("diverged")) for row in long_rows(ranking.cells, METRICS, 10)[::2]]
+    assert told == [(0.2, None), (None, 2), (None, 2)]
     ranking_curves(ranking)

@@ -5,13 +5,13 @@ from dataclasses import replace
 
 import pandas as pd
 import pytest
-import yaml
-from command import TINY, rollcall
+from command import TINY, rollcall, write
 
 from rollcall import Trial, simulate
 from rollcall.benchmark.config.metric import Metric
 from rollcall.benchmark.config.trial import Evaluation
 from rollcall.benchmark.federation.run_folder import RunFolder
+from rollcall.leaderboard.paper.experiment import PaperExperiment
 from rollcall.leaderboard.runs import Run, archive, own, unarchive
 from tests.support.results import COMPARED, ends, runs
 
@@ -112,24 +112,19 @@ def test_no_mean_mixes_versions_of_the_users_code(store, tmp_path, capsys):
 
 
 def test_ones_own_runs_replace_kept_ones_and_rows_say_so(store, tmp_path, capsys, monkeypatch):
-    from rollcall.leaderboard.paper.experiment import PaperExperiment
-    from rollcall.leaderboard.runs import archive
-    from tests.support.results import runs
-
     monkeypatch.chdir(tmp_path)
-    file = tmp_path / "mine.yaml"
-    file.write_text(yaml.safe_dump(TINY | {"source": "[X] Fig. 1"}))
-    kept = runs(PaperExperiment.read(str(file)), lambda *_: 2.0, rounds=20, metric="train/distance")
+    file = write(tmp_path, "mine", source="[X] Fig. 1")
+    kept = runs(PaperExperiment.read(file), lambda *_: 2.0, rounds=20, metric="train/distance")
     archive(kept, "mine", ["train/distance"], tmp_path / "leaderboard" / "results")
-    rollcall(capsys, "run", str(file), "--executor", "inline", "--only", "algorithm=fedavg,seed=0")
-    rollcall(capsys, "run", str(file), "--executor", "inline", "--only", "algorithm=fedpbc")
-    code, text, _ = rollcall(capsys, "leaderboard", str(file), "--format", "md")
+    rollcall(capsys, "run", file, "--executor", "inline", "--only", "algorithm=fedavg,seed=0")
+    rollcall(capsys, "run", file, "--executor", "inline", "--only", "algorithm=fedpbc")
+    code, text, _ = rollcall(capsys, "leaderboard", file, "--format", "md")
     assert code == 0
     fedavg, fedpbc = (line for line in text.splitlines() if line.startswith("| Fed"))
     assert fedavg.endswith("| 2 of 2 | 20 of 20 | kept |")  # one own seed does not replace two kept ones
     assert fedpbc.endswith("| 2 of 2 | 20 of 20 | own |")
     assert "of your own with fewer rounds or seeds not shown: see --mine" in text
-    mine = rollcall(capsys, "leaderboard", str(file), "--mine", "--format", "md")[1]
+    mine = rollcall(capsys, "leaderboard", file, "--mine", "--format", "md")[1]
     assert "2 ± 0" not in mine
     assert f"runs: your own, in {store}" in mine
 

@@ -8,9 +8,8 @@ from rollcall.benchmark.config.metric import Metric
 from rollcall.leaderboard.cells import cells
 from rollcall.leaderboard.paper.claims import check_claim
 from rollcall.leaderboard.render import latex
-from rollcall.leaderboard.runs import Run
 from rollcall.leaderboard.tables import long_rows, paper_table
-from tests.support.results import COMPARED, ends, experiment, runs
+from tests.support.results import COMPARED, diverging, ends, experiment, runs
 
 
 def texts(table):
@@ -31,21 +30,13 @@ def test_the_table_as_the_paper_lays_it_out(numbers):
     assert r"MIFA & 75.0 $\pm$ 7.1 & (61.5 $\pm$ 0.5)* &  & 75.0 $\pm$ 7.1 & 40.0 & +35.0 &" in latex(table)
 
 
-def reported_over(last_rounds):
-    made = experiment(report={"metrics": {"test/accuracy": "max"}, "last_rounds": last_rounds})
-    return made, cells(made, runs(made, lambda *_: [0.5] * 11)), []
-
-
 def test_a_cell_with_a_diverged_seed_has_no_mean(numbers):
-    def diverging(run):
+    def diverges(run):
         method, seed = run.settings["algorithm"], run.tags["seed"]
         often = run.settings["participation.probability"] == "[0.9, 0.9]"
         return often and (method == "mifa" or seed == "0")
 
-    made = [
-        Run(run.tags | ({"rollcall.diverged": "50"} if diverging(run) else {}), run.spec, run.history)
-        for run in runs(COMPARED, ends)
-    ]
+    made = [diverging(run) if diverges(run) else run for run in runs(COMPARED, ends)]
     found = cells(COMPARED, made)
     assert [(cell.diverged, len(cell.runs)) for cell in found] == [(1, 3), (3, 3), (0, 3), (0, 3)]
     assert math.isnan(found[0].mean(Metric("round_of:test/accuracy>=0.1"), 1))
@@ -62,8 +53,9 @@ def test_a_cell_with_a_diverged_seed_has_no_mean(numbers):
 
 
 def test_what_does_not_cover_the_window_is_empty():
-    made, found, numbers = reported_over(200)
-    table = paper_table(made, found, numbers)
+    made = experiment(report={"metrics": {"test/accuracy": "max"}, "last_rounds": 200})
+    found = cells(made, runs(made, lambda *_: [0.5] * 11))
+    table = paper_table(made, found, [])
     assert {row[2] for row in table.rows} == {""}
     assert "empty: the evaluations do not cover these rounds" in table.caption
     assert {(row["mean"], row["evaluations"]) for row in long_rows(found, made.report.metrics, 200)} == {(None, 0)}
@@ -72,17 +64,8 @@ def test_what_does_not_cover_the_window_is_empty():
 
 def test_long_rows(numbers):
     rows = long_rows(cells(COMPARED, runs(COMPARED, ends)), COMPARED.report.metrics, 1, numbers)
-    assert rows[3] == {
-        "labels": {"participation": "seldom", "algorithm": "mifa"},
-        "metric": "test/accuracy",
-        "mean": pytest.approx(0.8),
-        "sd": pytest.approx(0.1),
-        "seeds": 3,
-        "rounds": 100,
-        "planned": 100,
-        "evaluations": 1,
-        "paper_mean": 0.4,
-        "paper_sd": None,
-        "source": "kept",
-    }
+    labels = {"participation": "seldom", "algorithm": "mifa"}
+    measured = {"metric": "test/accuracy", "mean": pytest.approx(0.8), "sd": pytest.approx(0.1), "evaluations": 1}
+    size = {"seeds": 3, "rounds": 100, "planned": 100, "source": "kept"}
+    assert rows[3] == {"labels": labels, "paper_mean": 0.4, "paper_sd": None} | measured | size
     assert (rows[0]["paper_mean"], rows[0]["note"]) == (None, "the copy prints 61.5 ± 0.5 once for fedavg or mifa")

@@ -1,8 +1,10 @@
 """Results made up by hand: an experiment of four cells, and runs of its trials with given endings."""
 
+from dataclasses import replace
+
 import pandas as pd
 
-from rollcall.benchmark.config.digest import serialised
+from rollcall.benchmark.config.digest import nested, serialised
 from rollcall.benchmark.config.experiment import places
 from rollcall.leaderboard.paper.experiment import PaperExperiment
 from rollcall.leaderboard.runs import Run
@@ -53,6 +55,18 @@ def runs(of, ends, rounds=None, metric="test/accuracy", skip=()):
     return found
 
 
+def run_of(method, seed, history, **settings):
+    """A run of the user, whose last evaluation is after its last round."""
+    tags = {"algorithm": method.rpartition(":")[2], "seed": str(seed), "commit": "abc", "version": "1"}
+    spec = nested({"algorithm": method, "seed": str(seed), "rounds": str(history.index[-1]), **settings})
+    return Run(tags | {"rollcall.seconds": "20"}, spec, history)
+
+
+def diverging(run, t=50):
+    """The run, as if it had diverged after this round."""
+    return replace(run, tags=run.tags | {"rollcall.diverged": str(t)})
+
+
 def ends(labels, seed):
     """FedAvg ends at 0.5, 0.6, 0.7, mifa 0.2 above it."""
     return 0.5 + 0.1 * seed + (0.2 if labels["algorithm"] == "mifa" else 0.0)
@@ -60,16 +74,7 @@ def ends(labels, seed):
 
 COMPARED = experiment(
     report={"metrics": {"test/accuracy": "max"}, "columns": ["participation"]},
-    reported=[
-        {
-            "file": "numbers",
-            "axes": {"participation": "scheme", "algorithm": "method"},
-            "metric": "{split}/accuracy",
-            "value": "percent",
-            "spread": "sd",
-            "scale": 0.01,
-        }
-    ],
+    reported=[{"file": "numbers", "axes": {"participation": "scheme", "algorithm": "method"}, "metric": "{split}/accuracy", "value": "percent", "spread": "sd", "scale": 0.01}],
     claims=[{"says": "mifa leads", "tag": "ours", "of": {"algorithm": "mifa"}, "minus": {"algorithm": "fedavg"}, "least": 0.1}],
     findings=["Seen."],
     choices={"local.lr": "the paper is silent"},

@@ -7,7 +7,6 @@ import pandas as pd
 import pytest
 
 from rollcall import leaderboard
-from rollcall.benchmark.config.digest import nested
 from rollcall.benchmark.config.metric import Metric
 from rollcall.leaderboard.cells import cells
 from rollcall.leaderboard.figures import results as curves
@@ -16,9 +15,8 @@ from rollcall.leaderboard.figures.results import paper_curves, ranking_curves, s
 from rollcall.leaderboard.names import COLOURS, OWN, style
 from rollcall.leaderboard.paper.experiment import Printed
 from rollcall.leaderboard.ranking import rank
-from rollcall.leaderboard.runs import Run
 from tests.support import results
-from tests.support.results import ends, experiment
+from tests.support.results import diverging, ends, experiment, run_of
 
 COMPARED = results.COMPARED.model_copy(update={"reported": ()})
 
@@ -72,11 +70,9 @@ def y(chart, plot=0):
     return next(layer["encoding"]["y"] for layer in views(chart)[plot]["layer"] if layer["mark"]["type"] == "line")
 
 
-def described(made, ends=lambda labels, seed: 0.5):
-    return [
-        (subplot.title, subplot.metric.name, list(subplot.lines))
-        for subplot in subplots(made, cells(made, runs(made, ends)))
-    ]
+def described(made):
+    drawn = subplots(made, cells(made, runs(made, lambda labels, seed: 0.5)))
+    return [(subplot.title, subplot.metric.name, list(subplot.lines)) for subplot in drawn]
 
 
 def test_a_subplot_for_each_label_of_the_columns_or_pictures():
@@ -95,17 +91,8 @@ def test_a_subplot_for_each_label_of_the_columns_or_pictures():
 def own(method, seed, **settings):
     """A run of the user with an accuracy of 0.1 until round 5 and then `end`."""
     end = settings.pop("end")
-    return Run(
-        {"algorithm": method, "seed": str(seed), "commit": "abc", "version": "1", "rollcall.seconds": "20"},
-        nested({"algorithm": method, "seed": str(seed), "rounds": "10", **settings}),
-        pd.DataFrame(
-            {
-                "test/accuracy": [0.1, 0.1, end],
-                "cost/gradients": [0, 20 + 10 * seed, 40 + 20 * seed],
-            },
-            index=[0, 5, 10],
-        ),
-    )
+    history = pd.DataFrame({"test/accuracy": [0.1, 0.1, end]}, index=[0, 5, 10])
+    return run_of(method, seed, history, **settings)
 
 
 def test_a_ranking_has_a_subplot_for_each_set_of_conditions_and_a_line_for_each_row():
@@ -180,10 +167,8 @@ def test_figures_over_decades():
     assert (band["low"], band["high"]) == pytest.approx((1e-2, 1.0))
     assert y(figure)["scale"]["type"] == "log"
     assert y(figure)["scale"]["domain"][1] == pytest.approx(2000e3)  # what diverges leaves the picture
-    diverged = [
-        replace(run, tags=run.tags | {"rollcall.diverged": "1"}) if run.settings["algorithm"] == "mifa" else run
-        for run in runs(decades, lambda labels, seed: [2.0, 1.0])
-    ]
+    ended = runs(decades, lambda labels, seed: [2.0, 1.0])
+    diverged = [diverging(run) if run.settings["algorithm"] == "mifa" else run for run in ended]
     figure = paper_curves(decades, cells(decades, diverged))
     assert list(lines(figure)) == ["FedAvg"]
     assert "Without runs that diverged: MIFA." in caption(figure)
@@ -203,15 +188,8 @@ def test_a_curve_is_a_mean_over_the_same_seeds_everywhere():
             run.history.loc[5] = run.history.iloc[-1]
     assert [x for x, _ in lines(paper_curves(COMPARED, cells(COMPARED, made)))["FedAvg"]] == [0, 50, 100]
     own = [
-        Run(
-            {"algorithm": "fedavg", "seed": str(seed), "commit": "abc", "version": "1"},
-            {"algorithm": "fedavg", "seed": seed, "rounds": 10},
-            pd.DataFrame({"test/loss": values}, index=[0, 5, 7, 10], dtype=float),
-        )
+        run_of("fedavg", seed, pd.DataFrame({"test/loss": values}, index=[0, 5, 7, 10], dtype=float))
         for seed, values in {0: [0.0, 0.5, 0.5, 1.0], 1: [0.0, None, 0.5, 2.0]}.items()
     ]
-    assert lines(ranking_curves(rank(own, [Metric("test/loss", "min")], last_rounds=1)))["FedAvg"] == [
-        (0, 0),
-        (7, 0.5),
-        (10, 1.5),
-    ]
+    figure = ranking_curves(rank(own, [Metric("test/loss", "min")], last_rounds=1))
+    assert lines(figure)["FedAvg"] == [(0, 0), (7, 0.5), (10, 1.5)]

@@ -10,7 +10,7 @@ import pytest
 from rollcall.benchmark.config.metric import Metric
 from rollcall.leaderboard.figures import ranking_curves, save
 from rollcall.leaderboard.ranking import rank
-from rollcall.leaderboard.runs import Run
+from tests.support.results import run_of
 
 SVG = "{http://www.w3.org/2000/svg}"
 
@@ -18,11 +18,7 @@ SVG = "{http://www.w3.org/2000/svg}"
 @pytest.fixture(scope="module")
 def chart():
     made = [
-        Run(
-            {"algorithm": method, "seed": str(seed), "commit": "abc", "version": "1"},
-            {"algorithm": method, "seed": str(seed), "rounds": 20},
-            pd.DataFrame({"test/accuracy": [0.1, 0.4 + seed / 10, 0.5]}, index=[0, 10, 20]),
-        )
+        run_of(method, seed, pd.DataFrame({"test/accuracy": [0.1, 0.4 + seed / 10, 0.5]}, index=[0, 10, 20]))
         for method in ("mifa", "a.py:<script>", "fedavg")
         for seed in (0, 1)
     ]
@@ -46,9 +42,8 @@ def test_svg_has_real_text_a_title_and_a_description(chart, tmp_path):
 
 def test_the_chart_of_the_documentation_is_changed_as_it_says(tmp_path, monkeypatch):
     page = (Path(__file__).parents[3] / "docs/howto/results.md").read_text(encoding="utf-8")
-    (code,) = (
-        block for block in re.findall(r"```python\n(.*?)```", page, re.DOTALL) if "figures import curves" in block
-    )
+    blocks = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
+    (code,) = (block for block in blocks if "figures import curves" in block)
     monkeypatch.chdir(tmp_path)
     names: dict = {}
     exec(code, names)

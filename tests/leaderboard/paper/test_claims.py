@@ -11,7 +11,7 @@ from rollcall.leaderboard.cells import cells
 from rollcall.leaderboard.paper.claims import check_claim, weakest
 from rollcall.leaderboard.paper.experiment import Claim
 from rollcall.leaderboard.paper.sentences import claims_list
-from tests.support.results import experiment, runs
+from tests.support.results import diverging, experiment, runs
 
 
 def claimed(claim):
@@ -77,10 +77,8 @@ def test_two_readings_that_disagree_are_not_testable():
     result = under({"often": OFTEN, "seldom": SELDOM})
     assert {name: one.verdict for name, one in result.readings.items()} == {"often": "holds", "seldom": "contradicted"}
     assert result.verdict == "not testable"
-    assert [(place.reading, place.quantity.mean) for place in result.places] == [
-        ("often", pytest.approx(0.1)),
-        ("seldom", pytest.approx(-0.1)),
-    ]
+    assert [place.reading for place in result.places] == ["often", "seldom"]
+    assert [place.quantity.mean for place in result.places] == pytest.approx([0.1, -0.1])
     assert "2 readings: 1 holds, 1 contradicted" in claims_list([result])[0]
     (_, *why) = claims_list([result], why=True)
     assert why[0] == "   - reading often (clients are often there): holds: 10.0"
@@ -97,11 +95,9 @@ def test_a_formula_that_is_false_as_printed_is_an_erratum():
     paper = {"tag": "paper", "section": "III", "statement": "PBC-04", "erratum": "it remains true that"}
     assert decide(ABOVE | {"least": 0.2} | paper, scattered).verdict == "erratum"
     assert decide(ABOVE | {"where": {"participation": "often"}} | paper, scattered).verdict == "holds"
-    false = {
-        "readings": {"often": OFTEN, "seldom": SELDOM}
-    }  # a reading is contradicted or not; the claim is the erratum
-    assert under(false["readings"], least=0.2, **paper).verdict == "erratum"
-    assert under(false["readings"], **paper).verdict == "not testable"
+    readings = {"often": OFTEN, "seldom": SELDOM}  # a reading is contradicted or not; the claim is the erratum
+    assert under(readings, least=0.2, **paper).verdict == "erratum"
+    assert under(readings, **paper).verdict == "not testable"
 
 
 def test_of_several_verdicts_the_first_in_the_order_counts():
@@ -119,7 +115,7 @@ def test_of_several_verdicts_the_first_in_the_order_counts():
 def test_a_diverged_seed_leaves_a_place_undecided():
     made = experiment()
     found = runs(made, scattered)
-    diverged = [replace(run, tags=run.tags | {"rollcall.diverged": "50"}) for run in found[:1]] + found[1:]
+    diverged = [diverging(found[0]), *found[1:]]
     result = check_claim(claimed(ABOVE), made, cells(made, diverged))
     assert result.verdict == "undecided"
     assert [(place.quantity is None, place.diverged) for place in result.places] == [(True, 1), (False, 0)]
@@ -255,12 +251,13 @@ def test_what_cannot_be_decided_is_refused():
         validated(Claim, ABOVE | {"says": "so", "section": "IV"})
     with pytest.raises(SettingError, match="statement"):
         validated(Claim, ABOVE | {"says": "so", "section": "IV", "statement": "PBC 1"})
-    wrong = {"claims": [ABOVE | {"says": "", "tag": "ours", "either": "seed"}]}
-    with pytest.raises(SettingError, match="either: 'seed' is not allowed; must be one of algorithm"):
-        validated(type(experiment()), experiment().model_dump() | wrong)
-    with pytest.raises(SettingError, match=r"algorithm: 'fedsgd' is not allowed; must be one of fedavg, mifa"):
-        validated(
-            type(experiment()),
-            experiment().model_dump()
-            | {"claims": [{"says": "", "tag": "ours", "of": {"algorithm": "fedsgd"}, "least": 0}]},
-        )
+    for wrong, message in (
+        (ABOVE | {"either": "seed"}, "either: 'seed' is not allowed; must be one of algorithm"),
+        (
+            {"of": {"algorithm": "fedsgd"}, "least": 0},
+            "algorithm: 'fedsgd' is not allowed; must be one of fedavg, mifa",
+        ),
+    ):
+        claims = {"claims": [wrong | {"says": "", "tag": "ours"}]}
+        with pytest.raises(SettingError, match=message):
+            validated(type(experiment()), experiment().model_dump() | claims)

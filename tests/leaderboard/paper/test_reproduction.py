@@ -11,15 +11,7 @@ from rollcall.leaderboard.cells import cells
 from rollcall.leaderboard.kept import papers
 from rollcall.leaderboard.paper.claims import VERDICTS, claim_counts, of_papers
 from rollcall.leaderboard.paper.experiment import printed
-from rollcall.leaderboard.paper.reproduction import (
-    MESSAGES,
-    NAME,
-    Judged,
-    messages,
-    reproduction,
-    stated,
-    statements,
-)
+from rollcall.leaderboard.paper.reproduction import MESSAGES, NAME, Judged, messages, reproduction, stated, statements
 from rollcall.leaderboard.runs import unarchive
 from tests.support.results import COMPARED, ends, experiment, runs
 
@@ -57,8 +49,8 @@ def test_reproduction_tells_what_was_found(numbers):
     message = "| FedPBC | FedPBC is the most accurate method without memory on images. | **holds** |"
     assert f"{message}  |  | accuracy, FedPBC less FedAvg" in front  # its number is of a claim that is not here
     assert re.search(r"\d+ core messages: 1 holds, \d+ not run\.", front)
-    (claims,) = ([(own, verdict) for one, own, verdict in stated(made.told) if one.id == "PBC-31"],)
-    assert [(len(own), verdict) for own, verdict in claims] == [(1, "holds")]
+    claims = [(len(own), verdict) for one, own, verdict in stated(made.told) if one.id == "PBC-31"]
+    assert claims == [(1, "holds")]
     assert all(f"**{verdict}**" in front for verdict in VERDICTS)  # each is explained
 
 

@@ -87,9 +87,5 @@ def test_json_has_an_entry_for_each_place():
     assert (first["printed"], first["measured"]) == (0.123, pytest.approx(0.2))
     assert first["interval"] == pytest.approx([0.1, 0.3], abs=1e-6)
     assert (last["measured"], last["interval"], last["printed"], last["cause"]) == (None, None, None, None)
-    open_end = ClaimResult(
-        validated(Claim, {"says": "", "tag": "ours", "least": 0}),
-        LOSS,
-        (PlaceResult({}, estimate([math.inf]), "undecided"),),
-    )
+    open_end = result([PlaceResult({}, estimate([math.inf]), "undecided")])
     assert claims_json([Told(experiment(), "", 1, open_end)])[0]["interval"] is None
