@@ -48,13 +48,8 @@ def test_a_method_that_does_not_weight_refuses():
 
 def test_given_weights_and_half_of_the_clients():
     """FedAvg with two of three clients, by hand: alpha_i / sum over A of alpha_j."""
-    targets = np.array([[0.0], [1.0], [10.0]])
-    trial = {
-        "task": {"name": "quadratic", "targets": targets},
-        "algorithm": "fedavg",
-        "rounds": 1,
-        "local": {"lr": 0.5},
-    }
+    task = {"name": "quadratic", "targets": U.numpy()}
+    trial = {"task": task, "algorithm": "fedavg", "rounds": 1, "local": {"lr": 0.5}}
     trial |= {"participation": {"name": "trace", "mask": np.array([[1, 0, 1]])}, "numerics": {"dtype": "float64"}}
     assert simulate(trial | {"target": [3.0, 5.0, 1.0]}).model == pytest.approx(0.5 * 10 / 4)
     assert simulate(trial | {"target": [2, 0, 2]}).model.tobytes() == simulate(trial).model.tobytes()

@@ -23,12 +23,8 @@ def code(page: str, blocks: int = 1) -> str:
 def test_method(tmp_path):
     file = tmp_path / "my_method.py"
     file.write_text(code("method.md"))
-    trial = {
-        "task": {"name": "quadratic", "targets": [0.0, 4.0]},
-        "algorithm": {"name": f"{file}:Half"},
-        "local": {"steps": 1, "lr": 0.5},
-        "rounds": 1,
-    }
+    trial = {"task": {"name": "quadratic", "targets": [0.0, 4.0]}, "algorithm": {"name": f"{file}:Half"}}
+    trial |= {"local": {"steps": 1, "lr": 0.5}, "rounds": 1}
     # From x = 0: D is 0 and 0.5 * 4, its mean 1, and half of that is taken.
     assert simulate(trial).model == pytest.approx([0.5])
 
@@ -47,11 +43,8 @@ def test_task_of_plain_parts():
 
 def test_task_of_a_loss():
     names: dict = {}
-    (block,) = (
-        one
-        for one in re.findall(r"```python\n(.*?)```", (PAGES / "task.md").read_text(), re.DOTALL)
-        if "def median" in one
-    )
+    blocks = re.findall(r"```python\n(.*?)```", (PAGES / "task.md").read_text(), re.DOTALL)
+    (block,) = (one for one in blocks if "def median" in one)
     exec(block, names)
     task, data = names["median"](seed=3, clients=4, samples=5)
     points = data.splits["train"][0]
@@ -75,11 +68,8 @@ def test_participation_model():
 
 
 def test_results(tmp_path, monkeypatch):
-    trial = {
-        "task": {"name": "digits", "clients": 5, "partition": "iid", "model": "linear"},
-        "algorithm": "mifa",
-        "rounds": 2,
-    }
+    task = {"name": "digits", "clients": 5, "partition": "iid", "model": "linear"}
+    trial = {"task": task, "algorithm": "mifa", "rounds": 2}
     result = simulate(trial, folder=tmp_path / "runs" / "quickstart" / "mifa-seed0-3f2a91c07d")
     monkeypatch.chdir(tmp_path)
     names: dict = {}

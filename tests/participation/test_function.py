@@ -49,9 +49,8 @@ def test_an_object_with_active_is_enough():
     model = FromObject(Population(4), Alternating())
     assert [model.active(t).tolist() for t in range(3)] == [[0, 2], [1, 3], [0, 2]]
     assert model.probability(0) is model.stationary is model.correlation is model.share is None
-    with pytest.raises(
-        ValueError, match=r"^active: a mask of shape \(4,\) is not allowed \(round 0\); must be a mask of 5"
-    ):
+    message = r"^active: a mask of shape \(4,\) is not allowed \(round 0\); must be a mask of 5"
+    with pytest.raises(ValueError, match=message):
         FromObject(Population(5), Alternating())
 
 

@@ -41,9 +41,8 @@ def test_class_coupled_draws_lognormal_weights():
     sigma0, C = 0.7, 40
     logs = []
     for seed in range(100):
-        p = class_coupled(
-            Population(C, seed, classes=np.eye(C), histogram=np.eye(C, dtype=int)), sigma0=sigma0, delta=0
-        )
+        one_class = Population(C, seed, classes=np.eye(C), histogram=np.eye(C, dtype=int))
+        p = class_coupled(one_class, sigma0=sigma0, delta=0)
         logs.append(np.log(p) - np.log(p).mean())
     variance = np.var(logs, ddof=0) * C / (C - 1)
     assert variance == pytest.approx(sigma0**2, rel=4 * np.sqrt(2 / (100 * C)))

@@ -7,6 +7,7 @@ import pytest
 import torch
 import torchmetrics
 from lightning.pytorch import LightningModule, Trainer
+from runs import TRAINER
 from torch import nn
 from torch.nn import functional as F
 from torch.utils.data import Dataset
@@ -57,16 +58,16 @@ class Plain(LightningModule):
         return loss
 
 
+def one_round(parts, **trial):
+    task = {"task": Choice("own", {}, parts), "algorithm": "fedavg", "rounds": 1, "local": {"lr": 0.1}}
+    return simulate(task | trial)
+
+
 def test_regression_by_federated_gradient_descent():
     """One client with all samples: gradient descent from the initial model, in NumPy."""
     task = supervised(*REGRESSION, line().double(), metrics={"worst": lambda p, y: (p - y).abs()}, clients=1)
-    trial = {"task": Choice("own", {}, task), "algorithm": "fedavg", "rounds": 4}
-    trial |= {
-        "local": {"steps": 1, "lr": 0.1},
-        "numerics": {"dtype": "float64"},
-        "evaluation": {"metrics": ["torchmetrics:R2Score"]},
-    }
-    result = simulate(trial)
+    settings = {"numerics": {"dtype": "float64"}, "evaluation": {"metrics": ["torchmetrics:R2Score"]}}
+    result = one_round(task, rounds=4, local={"steps": 1, "lr": 0.1}, **settings)
     w, b = (parameter.detach().double().numpy() for parameter in line().parameters())
     w, b = w[0], b[0]
     for _ in range(4):
@@ -81,13 +82,13 @@ def test_regression_by_federated_gradient_descent():
     assert "test/accuracy" not in row
 
 
-@pytest.mark.parametrize(
-    "train", [CLASSIFICATION[0], Pairs(), [torch.from_numpy(column) for column in CLASSIFICATION[0]]]
-)
+TRAIN = [CLASSIFICATION[0], Pairs(), [torch.from_numpy(column) for column in CLASSIFICATION[0]]]
+
+
+@pytest.mark.parametrize("train", TRAIN)
 def test_classification_from_arrays_tensors_and_data_sets(train):
-    task, data = supervised(
-        train, CLASSIFICATION[1], line(3), clients=4, partition={"name": "dirichlet", "alpha": 1.0}
-    )(7)
+    partition = {"name": "dirichlet", "alpha": 1.0}
+    task, data = supervised(train, CLASSIFICATION[1], line(3), clients=4, partition=partition)(7)
     inputs, labels = data.splits["train"]
     assert torch.equal(inputs, torch.from_numpy(X).float())
     assert labels.tolist() == LABELS[0].tolist()
@@ -123,18 +124,14 @@ def test_options_of_a_call_replace_those_of_the_parts():
 def test_a_plain_lightning_module():
     with warnings.catch_warnings():
         warnings.simplefilter("error", UserWarning)
-        parts = supervised(
-            *CLASSIFICATION, Plain(), metrics=["auroc", torchmetrics.CohenKappa("multiclass", num_classes=3)]
-        )
-    trial = {"task": Choice("own", {}, parts), "algorithm": "fedavg", "rounds": 1, "local": {"lr": 0.1}}
-    history = simulate(trial).history
+        kappa = torchmetrics.CohenKappa("multiclass", num_classes=3)
+        parts = supervised(*CLASSIFICATION, Plain(), metrics=["auroc", kappa])
+    history = one_round(parts).history
     assert history["train/loss"].iloc[1] < history["train/loss"].iloc[0]
     task, data = parts(0)
     kappa = torchmetrics.functional.cohen_kappa(*task.outputs(data.splits["test"]), "multiclass", num_classes=3)
     assert history["test/MulticlassCohenKappa"].iloc[0] == pytest.approx(kappa.item(), abs=1e-6)
-    Trainer(max_epochs=1, logger=False, enable_checkpointing=False, enable_progress_bar=False, accelerator="cpu").fit(
-        task, data
-    )
+    Trainer(max_epochs=1, **TRAINER).fit(task, data)
 
 
 class Flat(Plain):
@@ -149,13 +146,10 @@ class OfImages(Plain):
         self.layer = nn.Sequential(nn.Flatten(), nn.Linear(int(np.prod(shape)), classes))
 
 
-def digits(model):
-    return {"task": {"name": "digits", "clients": 2, "model": model}, "algorithm": "fedavg", "rounds": 1}
-
-
 def test_a_lightning_module_as_the_network_of_an_image_task():
     torch.manual_seed(0)
-    history = simulate(digits(OfImages)).history
+    task = {"name": "digits", "clients": 2, "model": OfImages}
+    history = simulate({"task": task, "algorithm": "fedavg", "rounds": 1}).history
     assert history["train/loss"].iloc[1] < history["train/loss"].iloc[0]
 
 
@@ -206,16 +200,8 @@ class Zeros(nn.Module):
         return x.nan_to_num(posinf=0)
 
 
-def one_round(parts, **trial):
-    return simulate(
-        {"task": Choice("own", {}, parts), "algorithm": "fedavg", "rounds": 1, "local": {"lr": 0.1}} | trial
-    )
-
-
 def test_values_that_are_not_finite_are_an_error_of_the_data_unless_the_network_replaces_them():
-    message = (
-        "^task.data: NaN or infinite values in 3 of 60 samples of train; the first is sample 0, of client [01]; remove"
-    )
+    message = "^task.data: NaN or infinite values in 3 of 60 samples of train; the first is sample 0, of client [01]; r"
     with pytest.raises(SettingError, match=message):
         one_round(supervised((HOLED, NUMBERS[0]), None, line(), clients=2))
     network = nn.Sequential(Zeros(), line().double())
@@ -235,16 +221,14 @@ def test_clients_with_names_and_own_test_samples():
     data = parts(0)[1]
     assert (data.names, data.parts.sizes.tolist()) == (("EU", "NA"), [20, 40])
     owners["test"][0] = "SA"
-    with pytest.raises(
-        ValueError, match=r"client 2 \(SA\) without training samples is not allowed; must have one; `empty"
-    ):
+    message = r"client 2 \(SA\) without training samples is not allowed; must have one; `empty"
+    with pytest.raises(ValueError, match=message):
         supervised(*CLASSIFICATION, line(3), owners=owners)(0)
     kept = supervised(*CLASSIFICATION, line(3), owners=owners, empty_clients="keep")
     assert kept(0)[1].parts.sizes.tolist() == [20, 40, 0]
     # The empty client is available and never trains: FedAvg averages the two others.
-    assert one_round(kept, numerics={"dtype": "float64"}).model == pytest.approx(
-        one_round(parts, numerics={"dtype": "float64"}).model
-    )
+    one, other = (one_round(task, numerics={"dtype": "float64"}).model for task in (kept, parts))
+    assert one == pytest.approx(other)
     whole = np.arange(60) % 2.0  # pandas makes floats of whole numbers
     assert supervised(*CLASSIFICATION, line(3), owners={"train": whole})(0)[1].names == ("0", "1")
     held = supervised(C[0], None, line(3), clients=3, test_share=0.3)(1)[1]
@@ -254,9 +238,7 @@ def test_clients_with_names_and_own_test_samples():
 def test_batch_norm_and_a_minibatch_of_one_sample():
     network = nn.Sequential(nn.Linear(3, 4), nn.BatchNorm1d(4), nn.Linear(4, 3))
     parts = supervised(*CLASSIFICATION, network, clients=4)  # 15 samples each
-    message = (
-        "^task.model: cannot be trained on a minibatch of 1 samples, the smallest of client 0: .*Expected more than 1"
-    )
+    message = "^task.model: cannot be trained on a minibatch of 1 samples, the smallest of client 0: .*Expected more"
     with pytest.raises(SettingError, match=message):
         one_round(parts, local={"epochs": 1, "batch_size": 7})
     assert one_round(parts, local={"epochs": 1, "batch_size": 7, "last_batch": "drop"}).diverged is None

@@ -121,9 +121,8 @@ def test_the_least_loss_of_a_client_against_plain_descent():
 
         optimizer.step(objective)
         with torch.no_grad():
-            assert value == pytest.approx(
-                cross_entropy(x @ W.T + b, y).item(), rel=1e-2
-            )  # scikit-learn stops at a tolerance of 1e-4
+            expected = cross_entropy(x @ W.T + b, y).item()
+        assert value == pytest.approx(expected, rel=1e-2)  # scikit-learn stops at a tolerance of 1e-4
 
 
 def test_the_clustered_loss_accuracy_and_gradient_are_the_formulas():
@@ -150,10 +149,8 @@ def test_half_of_the_clients_have_flipped_labels():
     x, y = (column.numpy() for column in data.splits["train"])
     assert x.mean(axis=0) == pytest.approx(np.zeros(10), abs=0.01)
     assert np.cov(x.T) == pytest.approx(np.eye(10), abs=0.02)
-    moments = np.array(
-        [x[rows].T @ (y[rows] - 0.5) / len(rows) for rows in data.parts]
-    )  # E[x (p - 1/2)] is along theta
-    strength = np.linalg.norm(moments, axis=1)
+    # E[x (p - 1/2)] is along theta
+    strength = np.array([np.linalg.norm(x[rows].T @ (y[rows] - 0.5) / len(rows)) for rows in data.parts])
     weak = strength < strength.max() * 0.8
     assert weak.sum() == 4
     # flipping a share of 0.2 multiplies p - 1/2 by 0.6

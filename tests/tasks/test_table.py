@@ -59,14 +59,10 @@ def test_every_client_holds_out_its_share_and_training_rows_alone_standardise(to
 @pytest.mark.filterwarnings("ignore:.*left out")
 def test_regression_and_a_run(towns):
     """One full step from x = 0 is a step along the mean of feature times target."""
-    trial = {
-        "task": {"name": "table", **options(towns, label="age", features=["buys"], outcome="amounts")},
-        "algorithm": "fedavg",
-        "local": {"steps": 1, "lr": 0.5, "batch_size": "full"},
-        "rounds": 1,
-        "numerics": {"dtype": "float64"},
-    }
-    task, data = table(0, **options(towns, label="age", features=["buys"], outcome="amounts"))
+    ages = options(towns, label="age", features=["buys"], outcome="amounts")
+    trial = {"task": {"name": "table", **ages}, "algorithm": "fedavg", "rounds": 1, "numerics": {"dtype": "float64"}}
+    trial |= {"local": {"steps": 1, "lr": 0.5, "batch_size": "full"}}
+    task, data = table(0, **ages)
     w, b = (p.detach().double() for p in task.parameters())
     x, y = (column.double() for column in data.splits["train"])
     expected = torch.zeros(3, dtype=torch.float64)
