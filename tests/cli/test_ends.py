@@ -129,6 +129,7 @@ def test_a_trial_whose_process_dies_is_started_again(store, tmp_path, capsys):
     assert err.count("its process died; it resumes from its checkpoint (retry 1 of 1)") == 2
     assert "2 trials: 1 run now, 0 before, 1 failed" in out
     assert "its process died 2 times; memory may have run out. Rerun the command to resume from its checkpoint" in err
-    survivor, victim = (RunFolder(next((store / "tiny").glob(f"Mine-seed{seed}-*"))) for seed in (0, 1))
+    folders = [[RunFolder(path) for path in (store / "tiny").glob(f"Mine-seed{seed}-*")] for seed in (0, 1)]
+    (survivor,), (victim,) = folders
     assert (survivor.state, victim.state) == ("finished", "failed")
     assert "process died" in victim.error_file.read_text()

@@ -70,8 +70,8 @@ def test_a_baseline_in_every_form(file, tmp_path, capsys):
     assert code == 0
     assert "minus fedavg" in " ".join(out.split())
     rows = json.loads(rollcall(capsys, "leaderboard", file, "--against", "fedavg", "--json")[1])["rows"]
-    told = [(row["labels"]["algorithm"], row.get("difference"), row.get("losses")) for row in rows]
-    assert told == [("fedpbc", -1.0, 0), ("fedavg", None, None)]
+    told = [(row["labels"], row.get("difference"), row.get("losses")) for row in rows]
+    assert told == [({"algorithm": "fedpbc"}, -1.0, 0), ({"algorithm": "fedavg"}, None, None)]
     folder = tmp_path / "runs" / "mine"
     assert "difference" in (folder / "leaderboard.csv").read_text().splitlines()[0]
     assert "| minus FedAvg |" in (folder / "leaderboard.md").read_text()

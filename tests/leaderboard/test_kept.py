@@ -12,10 +12,7 @@ from rollcall.leaderboard.kept import compared, problems
 from rollcall.leaderboard.paper.experiment import PaperExperiment
 from rollcall.leaderboard.runs import PACKAGE, SETTINGS, TABLE
 
-TRIAL = "1fc64f36ae"  # MIFA, 1,800 rounds, seed 0
-
-
-OTHER = "577c74a8e1"  # FedAvg
+TRIAL, OTHER = "1fc64f36ae", "577c74a8e1"  # MIFA, 1,800 rounds, seed 0; and FedAvg
 
 
 @pytest.fixture
@@ -59,10 +56,7 @@ def edit(old, new, of=lambda file: file):
 
 ALTERATIONS = {
     "commit": (lambda file: change(file, "tags", "commit", "none"), "the tag commit is none; must be that of the run"),
-    "machine": (
-        lambda file: change(file, "tags", "machine", None, ""),
-        f"2 trials ({TRIAL}): the tag machine is missing",
-    ),
+    "machine": (lambda file: change(file, "tags", "machine", None, ""), f"2 trials ({TRIAL}): the tag machine is missing"),
     "setting": (lambda file: change(file, "settings", "local.lr", "0.06"), "local.lr is 0.06; 0.05 gives this digest"),
     "seed": (lambda file: change(file, "settings", "seed", "1"), "the seed is not that of the digest, 0"),
     "rounds": (lambda file: change(file, "settings", "rounds", "20000"), "20000 rounds; the experiment plans 10000"),
@@ -72,7 +66,7 @@ ALTERATIONS = {
     "orphan": (edit(f"{TRIAL},150,", "0123456789,150,", table_of), "1 trial (0123456789): is in the CSV file alone"),
     "json": (edit("{", ""), "cannot be read (JSONDecodeError"),
     "compression": (lambda file: file.write_bytes(b"{}"), "cannot be read (LZMAError"),
-}
+}  # fmt: skip
 
 
 def test_kept_results_pass_and_each_alteration_is_answered(kept, monkeypatch):

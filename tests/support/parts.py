@@ -131,8 +131,8 @@ class Slope(Task):
         return {"loss": (batch[0] @ self.x - batch[1]) ** 2}
 
 
-def _data(seed, draw=None):
-    draw = stream(seed, "points") if draw is None else draw
+def _data(seed):
+    draw = stream(seed, "points")
     columns = torch.from_numpy(draw.normal(size=(12, 2))).float(), torch.from_numpy(draw.normal(size=12)).float()
     return ClientData({"train": columns}, np.split(np.arange(12), 3), seed=seed)
 

@@ -12,36 +12,15 @@ DENSE = ["Linear", "ReLU"]
 DROPPED = ["Dropout", "Linear", "ReLU"]
 # Layers, and weights by layer: inputs x outputs (x 9 or 25 for convolutions) + biases.
 PAPERS = {
-    "fedpbc_svhn": (
-        [*BLOCK, *BLOCK, "Flatten", *DENSE, "Linear"],
-        [3 * 32 * 9 + 32, 32 * 32 * 9 + 32, 2048 * 128 + 128, 128 * 10 + 10],
-    ),
-    "fedpbc_cifar10": (
-        [*BLOCK, *BLOCK, "Flatten", *DENSE, *DENSE, "Linear"],
-        [3 * 32 * 9 + 32, 32 * 32 * 9 + 32, 2048 * 256 + 256, 256 * 64 + 64, 64 * 10 + 10],
-    ),
-    "fedpbc_cinic10": (
-        [*BLOCK, *BLOCK, "Flatten", *DROPPED, *DROPPED, "Dropout", "Linear"],
-        [3 * 32 * 9 + 32, 32 * 32 * 9 + 32, 2048 * 512 + 512, 512 * 256 + 256, 256 * 10 + 10],
-    ),
-    "sun_mnist": (
-        ["Flatten", "Linear", "BatchNorm", "ReLU", "Linear", "BatchNorm", "ReLU", "Linear"],
-        [784 * 1568 + 1568, 2 * 1568, 1568 * 392 + 392, 2 * 392, 392 * 10 + 10],
-    ),
-    "sun_cifar10": (
-        [*BLOCK, *BLOCK, *BLOCK, "Flatten", *DENSE, "Linear"],
-        [3 * 32 * 9 + 32, 32 * 64 * 9 + 64, 64 * 64 * 9 + 64, 1024 * 64 + 64, 64 * 10 + 10],
-    ),
-    "focus_cifar10": (
-        [*BLOCK, *BLOCK, *BLOCK, "Flatten", *DENSE, "Linear"],
-        [3 * 16 * 9 + 16, 16 * 32 * 9 + 32, 32 * 64 * 9 + 64, 1024 * 500 + 500, 500 * 10 + 10],
-    ),
-    "ca_fed_cifar10": (
-        [*BLOCK, *BLOCK, "Flatten", *DENSE, "Linear"],
-        [3 * 32 * 25 + 32, 32 * 64 * 25 + 64, 1600 * 2048 + 2048, 2048 * 10 + 10],
-    ),
+    "fedpbc_svhn": ([*BLOCK, *BLOCK, "Flatten", *DENSE, "Linear"], [3 * 32 * 9 + 32, 32 * 32 * 9 + 32, 2048 * 128 + 128, 128 * 10 + 10]),
+    "fedpbc_cifar10": ([*BLOCK, *BLOCK, "Flatten", *DENSE, *DENSE, "Linear"], [3 * 32 * 9 + 32, 32 * 32 * 9 + 32, 2048 * 256 + 256, 256 * 64 + 64, 64 * 10 + 10]),
+    "fedpbc_cinic10": ([*BLOCK, *BLOCK, "Flatten", *DROPPED, *DROPPED, "Dropout", "Linear"], [3 * 32 * 9 + 32, 32 * 32 * 9 + 32, 2048 * 512 + 512, 512 * 256 + 256, 256 * 10 + 10]),
+    "sun_mnist": (["Flatten", "Linear", "BatchNorm", "ReLU", "Linear", "BatchNorm", "ReLU", "Linear"], [784 * 1568 + 1568, 2 * 1568, 1568 * 392 + 392, 2 * 392, 392 * 10 + 10]),
+    "sun_cifar10": ([*BLOCK, *BLOCK, *BLOCK, "Flatten", *DENSE, "Linear"], [3 * 32 * 9 + 32, 32 * 64 * 9 + 64, 64 * 64 * 9 + 64, 1024 * 64 + 64, 64 * 10 + 10]),
+    "focus_cifar10": ([*BLOCK, *BLOCK, *BLOCK, "Flatten", *DENSE, "Linear"], [3 * 16 * 9 + 16, 16 * 32 * 9 + 32, 32 * 64 * 9 + 64, 1024 * 500 + 500, 500 * 10 + 10]),
+    "ca_fed_cifar10": ([*BLOCK, *BLOCK, "Flatten", *DENSE, "Linear"], [3 * 32 * 25 + 32, 32 * 64 * 25 + 64, 1600 * 2048 + 2048, 2048 * 10 + 10]),
     "harrak_mnist": (["Flatten", "Linear", "Tanh", "Linear"], [784 * 4 + 4, 4 * 3 + 3]),
-}
+}  # fmt: skip
 
 
 def shape(name):

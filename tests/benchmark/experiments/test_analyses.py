@@ -10,7 +10,6 @@ from separation_oracle import brute_separation, separation_chain
 from rollcall.benchmark.experiments.ca_fed import analyses as ca_fed
 from rollcall.benchmark.experiments.fedpbc import analyses as fedpbc
 from rollcall.benchmark.experiments.findings.meetings import meetings
-from rollcall.benchmark.experiments.sun import analyses
 from rollcall.benchmark.experiments.sun import analyses as sun
 from rollcall.participation import Population
 from rollcall.participation.minimum_separation import stationary_separation
@@ -83,7 +82,7 @@ def test_simulated_shares_are_the_exact_ones():
     distances = []
     for R in (0, 5, 10, 15, 19):
         pi = stationary_separation(p, R)
-        share, error = analyses.simulated_separation(p, R, rounds=2000, seed=R, chains=100)
+        share, error = sun.simulated_separation(p, R, rounds=2000, seed=R, chains=100)
         # Rounds are a multiple of 20: at R = 19 each chain draws each unit 100 times and the error is 0.
         assert (np.abs(share - pi) <= 4.5 * error + 1e-12).all()
         assert error.max() < 0.002
@@ -102,13 +101,13 @@ def laws(p, R, horizon):
 def test_simulated_laws_are_those_of_the_chain():
     p = np.arange(1, 7) ** -1.5
     p /= p.sum()
-    found = analyses.separation_laws(p, 3, 30, seed=2, chains=4000)
+    found = sun.separation_laws(p, 3, 30, seed=2, chains=4000)
     # A chance in [0, 1] has a standard deviation of at most 1/2: 4.5 standard errors are 0.036.
     assert np.abs(found - laws(p, 3, 30)).max() < 0.036
     np.testing.assert_allclose(found[0], p, atol=1e-14)
     # Memoryless: no noise. Cyclic: never settles.
-    np.testing.assert_allclose(analyses.separation_laws(p, 0, 3), [p] * 3, atol=1e-14)
-    alternating = analyses.separation_laws(np.array([0.9, 0.1]), 1, 90, chains=3000)
+    np.testing.assert_allclose(sun.separation_laws(p, 0, 3), [p] * 3, atol=1e-14)
+    alternating = sun.separation_laws(np.array([0.9, 0.1]), 1, 90, chains=3000)
     assert np.abs(alternating - 0.5).max(axis=1) == pytest.approx([0.4] * 90, abs=0.03)
 
 
@@ -143,6 +142,5 @@ def test_the_spectral_gap_of_meetings(size, mixing):
     basis = blocks @ np.linalg.svd(np.ones((1, m // size)))[2][1:].T  # constant on blocks, of mean 0
     gap = mixing * (size - 1) * (0.1 * m / size) / (m - 1)
     assert np.trace(basis.T @ total @ basis) / T / (m // size - 1) == pytest.approx(gap, rel=0.05)
-    assert np.linalg.eigvalsh(total / T)[1] == pytest.approx(
-        gap, rel=0.15, abs=1e-12
-    )  # the least one but that of the mean
+    least = np.linalg.eigvalsh(total / T)[1]  # but that of the mean
+    assert least == pytest.approx(gap, rel=0.15, abs=1e-12)

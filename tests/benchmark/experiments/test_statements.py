@@ -80,9 +80,8 @@ def test_fedpbc_bounds_are_those_of_the_method_over_all_roll_calls(steps):
     after = work.sgd(torch.arange(3), torch.from_numpy(x.T)).numpy().T
     F = [(h * (points.mean(axis=1, keepdims=True) - u) ** 2).mean(axis=1) / 2 for points in (x, after)]
     squared = (h * (x.mean(axis=1, keepdims=True) - u)).mean(axis=1) ** 2
-    bound = (
-        -lr * steps / 3 * squared + lr * steps * 4 * x.var(axis=1) + (lr * steps) ** 2 * 12 * zeta2 * (1 + kappa**2 * 4)
-    )
+    bound = -lr * steps / 3 * squared + lr * steps * 4 * x.var(axis=1)
+    bound += (lr * steps) ** 2 * 12 * zeta2 * (1 + kappa**2 * 4)
     assert found["descent"] == pytest.approx((F[1] - F[0] - bound).max())
 
 
@@ -153,9 +152,8 @@ def test_limits_and_debiased_updates_of_groups_by_enumeration():
     assert mean == pytest.approx(0, abs=1e-12)  # importance weights are unbiased
     below = np.zeros(3)  # P(mean of three rounds' weights <= delta)
     for path in product(law, repeat=t):
-        below += np.prod([law[sent] for sent in path]) * (
-            np.mean([share[sent] for sent in path], axis=0) <= delta + 1e-12
-        )
+        mean_share = np.mean([share[sent] for sent in path], axis=0)
+        below += np.prod([law[sent] for sent in path]) * (mean_share <= delta + 1e-12)
     options = {"sizes": (2, 1), "events": events, "inside": inside, "targets": u, "max_active": 1}
     found = row(harrak.group_weights(0, **options, rounds=t, delta=delta))
     assert found["sum"] == pytest.approx(c.sum())
@@ -193,9 +191,8 @@ def test_averaging_by_all_paths():
     assert found["bias"] == pytest.approx(x - best)
     gap = {x: (h * (x - u) ** 2).mean() / 2 - (h * (best - u) ** 2).mean() / 2 for _, x, _ in outcomes}
     assert found["error"] == pytest.approx(sum(chance * gap[x] for chance, x, _ in outcomes))
-    assert found["left"] == pytest.approx(
-        sum(chance * (x - biased) ** 2 for chance, x, _ in outcomes) / (3 - biased) ** 2
-    )
+    left = sum(chance * (x - biased) ** 2 for chance, x, _ in outcomes) / (3 - biased) ** 2
+    assert found["left"] == pytest.approx(left)
     near = sum(chance * x for chance, x, last in outcomes if last[0]) / 0.2
     assert found["pull"] == pytest.approx((near - x) / (1 - x))
     # The direction sum q h (u - x) 1{active}: independent clients, mean 0.
