@@ -34,13 +34,7 @@ def test_the_command_for_the_final_table_runs(tmp_path, store, capsys, monkeypat
     write(tmp_path)
     (tmp_path / "mine.py").write_text("from rollcall.algorithms import FedAvg\n\n\nclass Mine(FedAvg):\n    pass\n")
     options = [
-        "--algorithm",
-        "mine.py:Mine",
-        "--only",
-        "algorithm=Mine",
-        "--set",
-        "local.steps=3",
-        "--store",
+        *["--algorithm", "mine.py:Mine", "--only", "algorithm=Mine", "--set", "local.steps=3", "--store"],
         "my runs",
     ]
     arguments = ["tune", "tiny.yaml", "--space", "local.lr=0.1", "--rounds", "2", "--executor", "inline"]
