@@ -71,6 +71,25 @@ def test_the_bias_of_fedpbc_and_fedavg_is_that_of_their_expected_round(all_judge
         assert measured.mean() == pytest.approx(bias, rel=0.05)
 
 
+def test_the_distance_after_meetings_is_that_of_the_expected_round(all_judged):
+    """In the mean x = E[W] (u + a (x - u)), a_i = (1 - lr h_i)^K; W averages a pair, fixed or drawn among all."""
+    one = next(one for one in all_judged if one.experiment.name == "findings/meetings")
+    trial = one.experiment.panels["quadratics"].trial
+    u, h = (np.array(trial["task"][name], dtype=float) for name in ("targets", "curvature"))
+    pairs = {"fixed": [(i, i + 1) for i in range(0, 20, 2)], "random": [*itertools.combinations(range(20), 2)]}
+    # W = I - d d' / 2 with d = e_i - e_j
+    differences = {name: np.array([np.eye(20)[i] - np.eye(20)[j] for i, j in of]) for name, of in pairs.items()}
+    W = {name: np.eye(20) - d.T @ d / 2 / len(d) for name, d in differences.items()}
+    for panel, lr in (("quadratics", 0.005), ("slower", 0.0005)):
+        for gap, mixing in zip(("0", "0.00158", "0.00526", "0.0158", "0.0526"), (0, 0.03, 0.1, 0.3, 1), strict=True):
+            mean, a = (1 - mixing) * W["fixed"] + mixing * W["random"], (1 - lr * h) ** 2
+            assert 1 - np.linalg.eigvalsh(mean)[-2] == pytest.approx(float(gap), rel=0.01, abs=1e-12)
+            x = np.linalg.solve(np.eye(20) - mean * a, mean @ ((1 - a) * u))
+            cell = next(cell for cell in one.cells if {"panel": panel, "gap": gap}.items() <= cell.labels.items())
+            measured = cell.finals(one.experiment.report.metrics[0], 200).mean()
+            assert measured == pytest.approx(abs(x.mean() - h @ u / h.sum()), rel=0.12 if lr < 0.001 else 0.04)
+
+
 def test_a_published_order_is_the_paired_difference_of_kept_runs():
     """The README's measure by hand: the mean of all evaluations of CA-Fed less that of Unbiased, seed by seed."""
     order, _, (first, rates, _) = next(one for one in orders() if one[0].experiment == "ca_fed/released")
