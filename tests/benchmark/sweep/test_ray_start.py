@@ -19,14 +19,14 @@ def ray(monkeypatch):
         fake.calls.append(options["address"])
         if fake.error is not None:
             raise fake.error
-        fake.up = True
+        fake.up, fake.gcs_address = True, str(len(fake.calls))
         return SimpleNamespace(address_info={"raylet_socket_name": ""})
 
     def shutdown():
         fake.calls.append("shutdown")
         fake.up = False
 
-    fake.init, fake.shutdown = init, shutdown
+    fake.init, fake.shutdown, fake.get_runtime_context = init, shutdown, lambda: fake
     monkeypatch.setattr(ray_executor, "ray", fake)
     yield fake
     ray_executor.end_ray()
@@ -41,6 +41,16 @@ def test_another_address_is_another_ray_and_that_of_the_user_stays(ray):
     ray.module.start_ray()
     ray.module.end_ray()
     assert ray.calls[4:] == ["of the user"]
+
+
+def test_a_ray_that_the_user_has_ended_is_forgotten(ray):
+    ray.module.start_ray()
+    ray.shutdown()
+    ray.init(address="of the user")
+    ray.module.start_ray()
+    assert not ray.module.ray_died()
+    ray.module.end_ray()
+    assert ray.calls == ["local", "shutdown", "of the user"]
 
 
 @pytest.mark.parametrize(
