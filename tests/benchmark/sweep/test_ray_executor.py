@@ -15,7 +15,6 @@ from threading import Thread
 
 import numpy as np
 import pytest
-from command import TINY
 
 import rollcall
 from rollcall import Trial, simulate
@@ -144,11 +143,11 @@ def test_a_node_dies_and_its_trial_goes_on_elsewhere(nodes, tmp_path):
     ends = run(jobs, say, **how)
     killer.join()
 
+    assert (ends.finished, ends.failed) == (2, {})
     assert seen == [1, 1]  # each node had a run folder on its own disk
     assert settings == [True, True]  # for MLflow, which reads the home folders meanwhile
     assert len(lines) == 1
     assert "resumes from its checkpoint" in lines[0]
-    assert (ends.finished, ends.failed) == (2, {})
     rounds = [line.split() for line in log.read_text().splitlines()]
     for job, result in zip(jobs, undisturbed, strict=True):
         assert job.folder.state == "finished"
@@ -214,6 +213,8 @@ def test_ray_dies_and_starts_again_as_often_as_retries_allow(tmp_path, one_ray):
 
 
 def test_four_trials_share_a_gpu_and_two_gpus_are_used(tmp_path, one_ray):
+    from command import TINY  # here, for nodes of the cluster load this file, and do not have the other
+
     from rollcall.benchmark.sweep import ray_executor
 
     # isort: split
