@@ -44,6 +44,7 @@ def tune(
 ) -> None:
     """Search hyper-parameters, for every cell alike; rerun to resume."""
     from rollcall.benchmark.search.tune import tune as search_for
+    from rollcall.leaderboard.figures import save, searched
 
     if grid and samples is not None:
         raise SettingError("--samples is not allowed with --grid, which tries all combinations; must be left out")
@@ -70,15 +71,13 @@ def tune(
             print(strict_json({"best": {}}))
         say(f"No answer: all {len(tuning.samples)} samples failed. Their errors: {tuning.beside('samples.json')}", err)
         raise typer.Exit(1)
+    save(searched(tuning), tuning.beside("samples.svg"))
     if as_json:
         print(strict_json({"best": tuning.best}))
     else:
-        from rollcall.leaderboard.figures import save, searched
-
         words = ["run", experiment, *(["--variant", variant] if variant else []), "--tuned", tuning.file]
         words += [*repeated("--algorithm", methods), *repeated("--set", settings), *repeated("--only", only)]
         _tell(tuning, command(*words, store=store))
-        save(searched(tuning), tuning.beside("samples.svg"))
 
 
 def _tell(tuning: "Tuning", next_step: str) -> None:

@@ -93,7 +93,10 @@ def test_files_are_relative_to_the_yaml_file(tmp_path):
 @pytest.mark.parametrize(
     ("content", "complaint"),
     [
-        (b"trial:\n  rounds: 3\n  local: {lr: 1}\n  rounds: 4\n", "line 4: 'rounds' is already set in line 2; remove"),
+        (
+            b"trial:\n  rounds: 3\n  local: {lr: 1}\n  rounds: 4\n",
+            "line 4: 'rounds' is already set in line 2; remove one",
+        ),
         (bytes(range(256)), r"is not YAML \('utf-8' codec can't decode"),
         (None, r"cannot be read \(No such file or directory\)"),
     ],

@@ -50,6 +50,27 @@ def test_a_client_that_is_done_stays_while_others_go_on():
     assert (ends - start).abs().amax(dim=1).min() > 1e-3
 
 
+def test_stacked_minibatches_are_those_of_the_feed_bit_for_bit():
+    sequential, vectorised, _ = rigs()
+    feed, clients, first = sequential.feed, torch.tensor([5, 0, 2]), 7
+    stacked = vectorised.feed.stacked(clients.tolist(), [first] * 3, 4)
+    short = 0
+    for k in range(4):
+        batch, weights = [column[k] for column in stacked.samples], stacked.weights[k]
+        for row, client in enumerate(clients.tolist()):
+            expected = feed.batch(client, first + k)
+            n = len(expected[0])
+            for column, values in zip(batch, expected, strict=True):
+                assert torch.equal(column[row, :n], values)
+            assert weights[row].tolist() == [1 / n] * n + [0.0] * (16 - n)
+            short += n < 16
+        for members, alike in stacked.by_length(k):
+            for i, row in enumerate(members.tolist()):
+                expected = feed.batch(clients[row].item(), first + k)
+                assert all(torch.equal(column[i], values) for column, values in zip(alike, expected, strict=True))
+    assert 4 < short < 12
+
+
 class Waits(TorchDispatchMode):
     """Counts what makes a host wait for a GPU: values that Python reads, and shapes that depend on values."""
 
