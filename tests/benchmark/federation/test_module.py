@@ -1,4 +1,4 @@
-"""The Lightning module and its trainer: a round is a training step; `numerics.dtype`; Yogi by hand."""
+"""The Lightning module and its trainer: a round is a training step, evaluation is exact; `numerics.dtype`; Yogi by hand."""
 
 import sys
 from math import sqrt
@@ -16,9 +16,25 @@ from torch import nn
 
 from rollcall import simulate
 from rollcall.algorithms import ALGORITHMS
+from rollcall.benchmark.config.trial import Trial
 from rollcall.benchmark.engines.sequential import Replica
+from rollcall.benchmark.federation.build import build
 from rollcall.benchmark.federation.server_optimizers import Yogi
 from rollcall.benchmark.federation.simulation import quiet
+
+
+def test_evaluation_is_exact_over_uneven_batches():
+    federation = build(Trial.read(DIGITS | {"algorithm": "fedavg", "numerics": {"dtype": "float64"}}))
+    federation.data.evaluation_batch = 100
+    with quiet():
+        Trainer(**TRAINER).validate(federation, verbose=False)
+    for split in ("train", "test"):
+        pixels, labels = federation.data.splits[split]
+        logits = federation.model.task(pixels)
+        loss = nn.functional.cross_entropy(logits, labels).item()
+        assert federation.measured[f"{split}/loss"] == pytest.approx(loss, rel=1e-12)
+        accuracy = (logits.argmax(1) == labels).double().mean().item()
+        assert federation.measured[f"{split}/accuracy"] == pytest.approx(accuracy, rel=1e-12)
 
 
 def test_batchnorm_statistics_are_averaged_over_the_active_clients():
