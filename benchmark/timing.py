@@ -17,7 +17,7 @@ from torch import Tensor, nn
 
 from rollcall.benchmark.config.choice import read
 from rollcall.benchmark.config.trial import Analysis, Trial
-from rollcall.benchmark.engines import ENGINES, Feed, FlatTask, LocalTraining, kernels_of_one_thread
+from rollcall.benchmark.engines import ENGINES, Feed, FlatTask, LocalTraining, float32_products, kernels_of_one_thread
 from rollcall.benchmark.federation.build import build
 from rollcall.benchmark.federation.module import Federation
 from rollcall.participation import Population
@@ -118,13 +118,14 @@ def measure(case: Case, seconds: float) -> dict[str, Any]:
         "ms_per_client_round": (federated.by_engine, case.active),
         "reference_ms_per_client_round": (partial(federated.plainly, most=few), few),
     }
-    for run, _ in ways.values():
-        run(0)  # not timed: one-time work such as allocations and the choice of kernels
     row: dict[str, Any] = vars(case) | {"threads": torch.get_num_threads()}
     times: dict[str, list[float]] = {name: [] for name in ways}
-    for _ in range(REPETITIONS):
-        for name, (run, clients) in ways.items():
-            times[name].append(1000 * seconds_per_round(run, case.device, seconds) / clients)
+    with float32_products("highest"):
+        for run, _ in ways.values():
+            run(0)  # not timed: one-time work such as allocations and the choice of kernels
+        for _ in range(REPETITIONS):
+            for name, (run, clients) in ways.items():
+                times[name].append(1000 * seconds_per_round(run, case.device, seconds) / clients)
     for name, values in times.items():
         row |= {name: median(values), f"{name}_min": min(values), f"{name}_max": max(values)}
     return row

@@ -14,6 +14,7 @@ from rollcall.benchmark.engines.feed import Feed as Feed
 from rollcall.benchmark.engines.feed import held_out_splits as held_out_splits
 from rollcall.benchmark.engines.flat_task import Evaluator as Evaluator
 from rollcall.benchmark.engines.flat_task import FlatTask as FlatTask
+from rollcall.benchmark.engines.flat_task import float32_products as float32_products
 from rollcall.benchmark.engines.flat_task import kernels_of_one_thread as kernels_of_one_thread
 from rollcall.benchmark.engines.sequential import Sequential as Sequential
 from rollcall.benchmark.engines.vectorised import Vectorised as Vectorised
@@ -24,7 +25,7 @@ SMALL_MODEL = 250_000
 SMALL_BATCH = 60_000
 """Numbers in the minibatch of one client. Up to this size, several clients at once still fit in a CPU's caches."""
 
-FEWEST = 6
+FEWEST, FEWEST_ON_GPU = 6, 2
 """Clients in a call, from which on computing them at once takes less time than one after another (docs/speed.md)."""
 
 
@@ -60,7 +61,7 @@ def fewest(model: FlatTask, feed: Feed) -> float:
     with few parameters, few numbers in the longest minibatch, and no convolution (a parameter with four dimensions).
     """
     if feed.samples[0].device.type != "cpu":
-        return FEWEST
+        return FEWEST_ON_GPU
     numbers = int(feed.minibatches.longest.max()) * sum(column[0].numel() for column in feed.samples)
     has_convolution = any(parameter.dim() == 4 for parameter in model.parameters_)
     small = sum(model.sizes) <= SMALL_MODEL and numbers <= SMALL_BATCH and not has_convolution

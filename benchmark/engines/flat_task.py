@@ -149,6 +149,25 @@ def kernels_of_one_thread() -> Iterator[int]:
         torch.set_num_threads(threads)
 
 
+@contextmanager
+def float32_products(precision: str) -> Iterator[None]:
+    """The precision of matrix products, as in `torch.set_float32_matmul_precision`, and of a GPU's convolutions.
+
+    By default torch computes convolutions in TF32, with 10 bits of the fraction, and by kernels that add in any order.
+    Here only `tf32` does so, and the same run gives the same bits on the same GPU. It applies to the whole process and
+    is restored at the end.
+    """
+    cudnn = torch.backends.cudnn
+    before = torch.get_float32_matmul_precision(), cudnn.allow_tf32, cudnn.deterministic
+    torch.set_float32_matmul_precision(precision)
+    cudnn.allow_tf32, cudnn.deterministic = precision != "highest", True
+    try:
+        yield
+    finally:
+        torch.set_float32_matmul_precision(before[0])
+        cudnn.allow_tf32, cudnn.deterministic = before[1:]
+
+
 def thread_pool(workers: int) -> ThreadPoolExecutor:
     """Threads whose kernels run on one thread and compute no gradients; torch keeps both settings for each thread."""
 

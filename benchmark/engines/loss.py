@@ -1,17 +1,14 @@
-"""The loss of many clients at once: gradients by `torch.func`, properties of a loss, a faster kernel."""
+"""The loss of many clients at once: gradients by `torch.func`, and properties of a loss."""
 
 import copy
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable
 from contextlib import AbstractContextManager, nullcontext
-from typing import Any
 
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 from torch.autograd.graph import saved_tensors_hooks
 from torch.func import functional_call, vjp, vmap
-from torch.nn import functional
-from torch.overrides import TorchFunctionMode
 
 from rollcall.benchmark.config.source import fingerprint
 from rollcall.benchmark.engines.flat_task import FlatTask
@@ -19,9 +16,6 @@ from rollcall.tasks import Samples, Task
 
 NamedTensors = dict[str, Tensor]
 """Parameters or buffers by name; where they are stacked, the first dimension is the client."""
-
-FEW = 64
-"""Classes. With more of them torch's own kernel is as fast."""
 
 
 class Loss(nn.Module):
@@ -140,60 +134,3 @@ def activation_bytes(loss: Loss, samples: Samples) -> int:
 def _in_float64(tensor: Tensor) -> Tensor:
     tensor = tensor.detach().cpu()
     return tensor.double() if tensor.is_floating_point() else tensor.clone()
-
-
-class FastCrossEntropy(TorchFunctionMode):
-    """A context in which cross entropies are computed by log-sum-exp where that is faster.
-
-    It also applies inside `torch.nn` modules and `torch.func.vmap`.
-
-    Over a last dimension of ten numbers, torch's kernel of log_softmax computes one exponential after another. The
-    log-sum-exp uses kernels that compute several at once. A step of softmax regression takes three quarters of the time
-    (docs/speed.md).
-    """
-
-    def __torch_function__(
-        self,
-        function: Callable[..., Any],
-        types: Sequence[type],
-        args: tuple[Any, ...] = (),
-        kwargs: Mapping[str, Any] | None = None,
-    ) -> Any:
-        return (cross_entropy if function is functional.cross_entropy else function)(*args, **(kwargs or {}))
-
-
-def cross_entropy(
-    input: Tensor,
-    target: Tensor,
-    weight: Tensor | None = None,
-    size_average: bool | None = None,
-    ignore_index: int = -100,
-    reduce: bool | None = None,
-    reduction: str = "mean",
-    label_smoothing: float = 0.0,
-) -> Tensor:
-    """`torch.nn.functional.cross_entropy`, arguments as in torch.
-
-    For logits x [b, c] and labels y [b] on a CPU it is computed as log(sum_c exp x_c) - x_y. Class weights, label
-    smoothing, probabilities as targets, many classes and other shapes are left to torch.
-    """
-    plain = weight is None and size_average is None and reduce is None and label_smoothing == 0
-    by_label = input.ndim == 2 and target.ndim == 1 and not target.is_floating_point()
-    if not plain or not by_label or input.device.type != "cpu" or input.shape[1] > FEW:
-        return functional.cross_entropy(
-            input, target, weight, size_average, ignore_index, reduce, reduction, label_smoothing
-        )
-    labelled = target != ignore_index
-    below = input - input.detach().amax(1, keepdim=True)  # exact for large logits, which torch.logsumexp is not
-    losses = below.exp().sum(1).log() - below.gather(1, (target * labelled)[:, None]).squeeze(1)
-    if reduction == "none":
-        return losses * labelled
-    # Weights rather than a mean: they depend on the data alone, so that they are not computed in every step.
-    weights = labelled.to(losses.dtype)
-    if reduction == "sum":
-        return (losses * weights).sum()
-    number = weights.sum()
-    if len(input) > 1:  # the weight of one sample is 1, or 0
-        weights = weights / number.clamp(min=1)
-    # As in torch, the mean of no labelled sample is NaN, and its gradient 0.
-    return (losses * weights).sum() + (number / number - 1)

@@ -13,8 +13,8 @@ from torch import Tensor
 from rollcall.benchmark.engines.base import Engine, LocalState, LocalTraining, Work, clipped
 from rollcall.benchmark.engines.feed import Feed, Stacked, to_device
 from rollcall.benchmark.engines.flat_task import Buffers, FlatTask
+from rollcall.benchmark.engines.kernels import FastKernels
 from rollcall.benchmark.engines.loss import (
-    FastCrossEntropy,
     Loss,
     PerClientGradients,
     activation_bytes,
@@ -53,7 +53,7 @@ class Vectorised(Engine):
         # Eight samples from all over the data. Neighbours may share a label, which could hide how samples interact.
         rows = torch.linspace(0, len(feed.samples[0]) - 1, 8).long()
         few = tuple(column[rows.to(column.device)] for column in feed.samples)
-        loss = Loss(copy.deepcopy(model.task), FastCrossEntropy)
+        loss = Loss(copy.deepcopy(model.task), FastKernels)
         self.shapes = [parameter.shape for parameter in model.parameters_]
         self.padding = not model.buffer_names and is_mean_of_samples(loss, model.parameter_names, few)
         self.chunk_size = ChunkSize(model, loss, few, memory)

@@ -24,7 +24,7 @@ from rollcall.benchmark.config.base import load_yaml
 from rollcall.benchmark.config.digest import from_copies, own_code
 from rollcall.benchmark.config.errors import SettingError, at
 from rollcall.benchmark.config.trial import Trial
-from rollcall.benchmark.engines import FlatTask, kernels_of_one_thread
+from rollcall.benchmark.engines import FlatTask, float32_products, kernels_of_one_thread
 from rollcall.benchmark.federation.build import PRECISIONS, build
 from rollcall.benchmark.federation.module import Federation
 from rollcall.benchmark.federation.run_folder import RunFolder, replacing
@@ -118,7 +118,7 @@ def simulate(
     precision = PRECISIONS[trial.numerics.dtype]
     with (
         quiet(),
-        matrix_products(precision.products),
+        float32_products(precision.products),
         kernels_of_one_thread() as threads,
         stop_requests() if stop is None else nullcontext(stop) as requested,
     ):
@@ -322,17 +322,6 @@ def quiet() -> Iterator[None]:
             yield
     finally:
         log.setLevel(level)
-
-
-@contextmanager
-def matrix_products(precision: str) -> Iterator[None]:
-    """See `torch.set_float32_matmul_precision`. It applies to the whole process and is restored at the end."""
-    before = torch.get_float32_matmul_precision()
-    torch.set_float32_matmul_precision(precision)
-    try:
-        yield
-    finally:
-        torch.set_float32_matmul_precision(before)
 
 
 class Refused(SettingError):

@@ -23,7 +23,7 @@ from torch import Tensor
 from rollcall.benchmark.config.digest import digest
 from rollcall.benchmark.config.text import counted, duration
 from rollcall.benchmark.config.trial import Trial
-from rollcall.benchmark.engines import Engine, Vectorised, Work, kernels_of_one_thread
+from rollcall.benchmark.engines import Engine, Vectorised, Work, float32_products, kernels_of_one_thread
 from rollcall.benchmark.engines.base import LocalState
 from rollcall.benchmark.federation.build import build
 from rollcall.benchmark.federation.module import Federation
@@ -63,11 +63,12 @@ def run_lockstep(jobs: Sequence[Job], tell: Callable[[str], None] = lambda line:
 
 def shared(trial: Trial) -> str:
     """The digest of the settings that trials of a group have in common; empty for a trial that runs by itself."""
-    if trial.local.momentum or trial.evaluation.weights or trial.numerics.engine == "sequential":
+    alone = trial.numerics.engine == "sequential" or trial.numerics.dtype not in ("float32", "float64")
+    if alone or trial.local.momentum or trial.evaluation.weights:
         return ""
     local = trial.local.model_dump(mode="json", exclude={"lr", "schedule"}, fallback=str)
     same = {"task": trial.task, "participation": trial.participation, "seed": trial.seed}
-    return digest(same | {"local": local, "dtype": trial.numerics.dtype})
+    return digest(same | {"local": local, "dtype": trial.numerics.dtype, "device": trial.numerics.device})
 
 
 class Seat:
@@ -138,10 +139,15 @@ class SharedEngine(Engine):
         return answer
 
 
+def device_of(trial: Trial) -> str:
+    """Where a trial is computed: see `numerics.device`."""
+    return "cuda" if trial.numerics.device != "cpu" and torch.cuda.is_available() else "cpu"
+
+
 def run_group(jobs: Sequence[Job], requested: Callable[[], bool] = lambda: False) -> dict[str, str]:
     """Run the trials of a group side by side. Returns errors by name."""
-    with quiet(), kernels_of_one_thread(), torch.no_grad():
-        federations = [build(job.trial) for job in jobs if isinstance(job.trial, Trial)]
+    with quiet(), float32_products("highest"), kernels_of_one_thread(), torch.no_grad():
+        federations = [build(job.trial).to(device_of(job.trial)) for job in jobs if isinstance(job.trial, Trial)]
         federations[0].begin()
         active = cache(federations[0].participation.active)  # one roll call for all
         for federation in federations:
@@ -202,9 +208,9 @@ def train(seat: Seat, engine: Any) -> None:
     optimizer = federation.configure_optimizers()
     federation.__dict__ |= {"optimizers": lambda: optimizer}
     federation.trainer = SimpleNamespace(loggers=[], callback_metrics={})  # type: ignore[assignment, unused-ignore]
-    loaders = federation.val_dataloader()
+    loaders, device = federation.val_dataloader(), federation.device
     with ExitStack() as stack, torch.no_grad():
-        stack.enter_context(run.running(trial, device="cpu", threads=1))
+        stack.enter_context(run.running(trial, device=device.type, threads=1))
         run.resume_at(-1)
 
         def evaluate() -> str:
@@ -212,7 +218,7 @@ def train(seat: Seat, engine: Any) -> None:
             federation.on_validation_epoch_start()
             for index, loader in enumerate(loaders):
                 for number, batch in enumerate(loader):
-                    federation.validation_step(batch, number, index)
+                    federation.validation_step(tuple(column.to(device) for column in batch), number, index)
             federation.on_validation_epoch_end()
             wrong = [name for name, value in federation.measured.items() if not math.isfinite(value)]
             if not wrong:
