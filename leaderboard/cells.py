@@ -1,10 +1,11 @@
 """The cells of an experiment with the runs that belong to them, and their numbers."""
 
+import json
 import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cache, cached_property
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Literal
@@ -12,13 +13,31 @@ from typing import Any, Literal
 import numpy as np
 import pandas as pd
 
+from rollcall.benchmark.config.choice import read
 from rollcall.benchmark.config.digest import digest, serialised
 from rollcall.benchmark.config.experiment import Experiment, GridPoint, places
 from rollcall.benchmark.config.metric import Metric
+from rollcall.benchmark.config.optimization import SCHEDULES
 from rollcall.leaderboard.render import Number, number
 from rollcall.leaderboard.runs import Run, first_round, unarchive
 
 Labels = tuple[tuple[str, str], ...]
+
+
+@cache
+def steps(schedule: str, rounds: int) -> float:
+    """The sum of the factors of the learning rate over the rounds; an own schedule, whose code is not run, counts as 1.
+
+    Args:
+        schedule: its settings, as JSON.
+        rounds: how many.
+    """
+    chosen = json.loads(schedule)
+    name = chosen["name"] if isinstance(chosen, dict) else chosen
+    if name not in SCHEDULES:
+        return float(rounds)
+    factor = read("schedule", chosen).bound()
+    return math.fsum(map(factor, range(rounds)))
 
 
 @dataclass(frozen=True)
@@ -38,6 +57,13 @@ class Cell:
     @property
     def rounds_run(self) -> int:
         return min((run.rounds for run in self.runs.values()), default=0)
+
+    @property
+    def share(self) -> float:
+        """The part of the planned steps that the runs made, weighted by their learning rates."""
+        spec = next(iter(self.runs.values())).spec.get("local", {}) if self.runs else {}
+        schedule = serialised(spec.get("schedule", "constant"))
+        return steps(json.dumps(schedule), self.rounds_run) / steps(json.dumps(schedule), self.rounds)
 
     @property
     def diverged(self) -> int:

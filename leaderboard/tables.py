@@ -324,8 +324,8 @@ def ranking_table(
 def paper_table(experiment: Experiment, cells: Sequence[Cell], numbers: Sequence[Printed]) -> Table:
     """The table as the paper lays it out: the report's `columns` across, the other axes that vary down the side.
 
-    If the paper prints a number, it stands beside the measured one, with the difference; in brackets, with the share of
-    rounds, where the runs have fewer rounds.
+    If the paper prints a number, it stands beside the measured one, also where nothing was run, with the difference and
+    its interval over our seeds; in brackets, with the share of the steps, where the runs have fewer rounds.
     A metric that the paper prints for other cells only is left out. There is at least one cell. Of an axis of the
     experiment on which all cells have one label, the caption says which.
     """
@@ -348,7 +348,8 @@ def paper_table(experiment: Experiment, cells: Sequence[Cell], numbers: Sequence
         row: list[Entry] = list(labels)
         for head, metric in product(heads, metrics):
             cell = next((cell for cell in in_row if _labels(cell, across) == head), None)
-            row += _entries(cell, metric, last_rounds, numbers, metric in compared)
+            at = cells[0].labels | dict(zip([*down, *across], [*labels, *head], strict=True))
+            row += _entries(cell, at, metric, last_rounds, numbers, metric in compared)
         done = [cell for cell in in_row if cell.runs] or in_row
         row.append(f"{span([len(cell.runs) for cell in done])} of {span([cell.seeds for cell in done])}")
         row.append(f"{span([cell.rounds_run for cell in done])} of {span([cell.rounds for cell in done])}")
@@ -364,6 +365,10 @@ def paper_table(experiment: Experiment, cells: Sequence[Cell], numbers: Sequence
     columns += [Column(title, group=SIZE) for title in ("seeds", "rounds")]
     columns += [Column("runs", words=True, group=SIZE)] if mixed else []
     parts = [*_how(cells, metrics, last_rounds), "seeds and rounds: done of planned"]
+    if compared:
+        parts.append("less printed: with the 95 % interval over our seeds, from three on")
+    if any(0 < cell.rounds_run < cell.rounds for cell in cells):
+        parts.append("in brackets: after a share of the paper's steps, weighted by their learning rates")
     several = [axis for axis, labels in experiment.shown.items() if len(labels) > 1 and axis not in varying]
     titles = {label: panel.title for label, panel in experiment.panels.items() if panel.title}
     single = [(axis, label) for axis in several if (label := cells[0].labels.get(axis))]
@@ -422,24 +427,32 @@ def _labels(cell: Cell, axes: Sequence[str]) -> tuple[str, ...]:
 
 
 def _entries(
-    cell: Cell | None, metric: Metric, last_rounds: int, numbers: Sequence[Printed], compared: bool
+    cell: Cell | None,
+    labels: Mapping[str, str],
+    metric: Metric,
+    last_rounds: int,
+    numbers: Sequence[Printed],
+    compared: bool,
 ) -> list[Entry]:
     """The measured number; if the paper prints the metric anywhere, also the printed number and the difference."""
     measured = None if cell is None else cell.number(metric, last_rounds)
-    known = None if cell is None else printed_for(cell.labels, metric, numbers)
+    known = printed_for(labels, metric, numbers)
     entries: list[Entry] = ["" if measured is None else measured]
     if not compared:
         return entries
-    if cell is None or known is None or known.value is None:
+    if known is None or known.value is None:
         return [*entries, "" if known is None else f"({known.shared})*", ""]
     sd = math.nan if known.sd is None else known.sd
     entries.append(number(known.value, sd, lambda value: metric.text(value, sd)))
-    if measured is None or not math.isfinite(measured.mean - known.value):
+    if cell is None or measured is None or not math.isfinite(measured.mean - known.value):
         return [*entries, ""]
     difference = measured.mean - known.value
-    text = f"{'+' if measured.mean >= known.value else '-'}{metric.text(abs(difference))}"
+    if metric.threshold is not None:
+        text = f"{'+' if difference >= 0 else '-'}{metric.text(abs(difference))}"
+    else:
+        text = change(estimate((cell.finals(metric, last_rounds) - known.value).to_numpy()), metric)
     if cell.rounds_run < cell.rounds and metric.threshold is None:  # a round that was reached stays the first
-        return [*entries, f"({text} at {cell.rounds_run / cell.rounds:.0%})"]
+        return [*entries, f"({text} at {cell.share:.0%})"]
     return [*entries, Number(difference, math.nan, text)]
 
 

@@ -127,7 +127,7 @@ class Entry(Part):
         space: what was searched, as it was written.
         marks: what the method needs.
         source: the texts of the user's own files, by name.
-        origin: date, version, commit and machine.
+        origin: date, commit, machine, device and versions.
         cells: the searches of each condition.
         impossible: the reason for each condition that the method cannot have.
     """
@@ -265,7 +265,7 @@ class Plan:
             marks=Marks.of(first.trial.algorithm.build()),
             source={name: source.text for name, source in first.trial.copies.items()},
             origin={"date": date.today().isoformat()}
-            | {key: status.get(key) for key in ("commit", "machine", "python", "versions")},
+            | {key: status.get(key) for key in ("commit", "machine", "device", "python", "versions")},
             cells={name: [self.searched(name, search) for search in searches] for name in self.conditions},
             impossible=self.impossible,
         )

@@ -30,6 +30,23 @@ def test_the_table_as_the_paper_lays_it_out(numbers):
     assert r"MIFA & 75.0 $\pm$ 7.1 & (61.5 $\pm$ 0.5)* &  & 75.0 $\pm$ 7.1 & 40.0 & +35.0 &" in latex(table)
 
 
+def test_a_difference_has_an_interval_and_fewer_rounds_their_share_of_the_steps(numbers):
+    """Seeds at 70, 80 and 90, less 40: a t interval of 4.303 x 10 / sqrt(3). Two rounds of four at 1 / sqrt(t + 1)."""
+
+    def beside(made):
+        table = paper_table(made, cells(made, runs(made, ends, rounds=made.trial["rounds"] // 2)), numbers)
+        return texts(table)[1][6]
+
+    content = COMPARED.model_dump(exclude_unset=True)
+    assert beside(COMPARED) == "(+40.0 [+15.2, +64.8] at 50%)"
+    falling = {"lr": 0.1, "schedule": {"name": "inverse_sqrt", "period": 1}}
+    trial = content["trial"] | {"rounds": 4, "local": falling}
+    share = (1 + 1 / math.sqrt(2)) / (1 + 1 / math.sqrt(2) + 1 / math.sqrt(3) + 1 / 2)
+    assert beside(type(COMPARED).model_validate(content | {"trial": trial})).endswith(f" at {share:.0%})")
+    own = trial | {"local": falling | {"schedule": "mine.py:falling"}}  # its code is not run
+    assert beside(type(COMPARED).model_validate(content | {"trial": own})).endswith(" at 50%)")
+
+
 def test_a_cell_with_a_diverged_seed_has_no_mean(numbers):
     def diverges(run):
         method, seed = run.settings["algorithm"], run.tags["seed"]
