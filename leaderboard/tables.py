@@ -446,14 +446,17 @@ def _entries(
     entries.append(number(known.value, sd, lambda value: metric.text(value, sd)))
     if cell is None or measured is None or not math.isfinite(measured.mean - known.value):
         return [*entries, ""]
-    difference = measured.mean - known.value
-    if metric.threshold is not None:
-        text = f"{'+' if difference >= 0 else '-'}{metric.text(abs(difference))}"
-    else:
-        text = change(estimate((cell.finals(metric, last_rounds) - known.value).to_numpy()), metric)
+    text = less_printed(cell, metric, last_rounds, measured.mean, known.value)
     if cell.rounds_run < cell.rounds and metric.threshold is None:  # a round that was reached stays the first
         return [*entries, f"({text} at {cell.share:.0%})"]
-    return [*entries, Number(difference, math.nan, text)]
+    return [*entries, Number(measured.mean - known.value, math.nan, text)]
+
+
+def less_printed(cell: Cell, metric: Metric, last_rounds: int, measured: float, printed: float) -> str:
+    """The difference of a cell's mean to the printed number, and its 95 % interval over at least three seeds."""
+    if metric.threshold is None:
+        return change(estimate((cell.finals(metric, last_rounds) - printed).to_numpy()), metric)
+    return f"{'+' if measured >= printed else '-'}{metric.text(abs(measured - printed))}"
 
 
 def span(counts: Collection[int]) -> str:

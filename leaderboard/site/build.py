@@ -3,6 +3,7 @@
 import ast
 import inspect
 import json
+import math
 import re
 import sys
 from collections import Counter
@@ -40,7 +41,7 @@ from rollcall.leaderboard.paper.sentences import claims_list, interval, numbers,
 from rollcall.leaderboard.ranking import METHOD, axes, rank
 from rollcall.leaderboard.render import Column, Entry, Number, Table
 from rollcall.leaderboard.runs import Run
-from rollcall.leaderboard.tables import paper_table, ranking_table
+from rollcall.leaderboard.tables import less_printed, paper_table, ranking_table
 
 TEMPLATES = Path(__file__).parent / "templates"
 
@@ -265,8 +266,8 @@ def _as_printed(
 ) -> list[tuple[str, list[str], list[tuple[str, list[dict[str, str]]]]]]:
     """Tables of a panel as the paper has them, one for each metric with printed numbers: conditions x methods.
 
-    A row is the conditions, and for each method the measured number, the printed one and the size of the runs; empty
-    texts for what is not known.
+    A row is the conditions, and for each method the measured number, the printed one, their difference and the size of
+    the runs; empty texts for what is not known.
     """
     made, last_rounds = [], experiment.report.last_rounds
     methods = list(dict.fromkeys(cell.labels.get(METHOD, "") for cell in cells))
@@ -280,9 +281,12 @@ def _as_printed(
             shared = known.value is None  # our copy has one number for several methods
             paper = f"({known.shared})*" if shared else metric.text(known.value or 0.0)
             paper += "" if shared or known.sd is None else f" ± {metric.text(known.sd)}"
-            short = f", {cell.rounds_run / cell.rounds:.0%} of rounds" if cell.rounds_run < cell.rounds else ""
+            short = f", {cell.share:.0%} of steps" if cell.rounds_run < cell.rounds else ""
             size = f"{counted(len(cell.runs), 'seed')}{short}" if value else ""
-            entry = {"measured": str(value or ""), "printed": paper, "size": size}
+            less = ""
+            if value is not None and known.value is not None and math.isfinite(value.mean - known.value):
+                less = less_printed(cell, metric, last_rounds, value.mean, known.value)
+            entry = {"measured": str(value or ""), "printed": paper, "less": less, "size": size}
             rows.setdefault(_setting(experiment, others), {})[cell.labels.get(METHOD, "")] = entry
         if rows:
             lines = [(where, [row.get(method, {}) for method in methods]) for where, row in rows.items()]

@@ -56,7 +56,7 @@ def edit(old, new, of=lambda file: file):
 
 ALTERATIONS = {
     "commit": (lambda file: change(file, "tags", "commit", "none"), "the tag commit is none; must be that of the run"),
-    "machine": (lambda file: change(file, "tags", "machine", None, ""), f"2 trials ({TRIAL}): the tag machine is missing"),
+    "version": (lambda file: change(file, "tags", "version", None, ""), f"2 trials ({TRIAL}): the tag version is missing"),
     "setting": (lambda file: change(file, "settings", "local.lr", "0.06"), "local.lr is 0.06; 0.05 gives this digest"),
     "seed": (lambda file: change(file, "settings", "seed", "1"), "the seed is not that of the digest, 0"),
     "rounds": (lambda file: change(file, "settings", "rounds", "20000"), "20000 rounds; the experiment plans 10000"),
