@@ -10,7 +10,7 @@ import json
 import math
 from collections.abc import Callable, Iterator, Sequence
 from datetime import date
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import chain
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -412,20 +412,21 @@ class Rerun(NamedTuple):
 def rerun(entry: Entry, board: Board, every: bool, seed: int | None = None) -> Iterator[Rerun]:
     """Run one sample and one final run again, drawn at random, or all of them."""
     rng = np.random.default_rng(seed)
-    samples: list[tuple[str, float | None, Trial, str]] = []
-    finals: list[tuple[str, float | None, Trial, str]] = []
+    samples: list[tuple[str, float | None, Callable[[], Trial], str]] = []
+    finals: list[tuple[str, float | None, Callable[[], Trial], str]] = []
     with TemporaryDirectory() as folder:
         for name, spec in conditions_of(entry, board, Path(folder)).items():
             for number, one in enumerate(entry.cells.get(name, ())):
                 where = f"{name}, search {number}"
                 for index, sample in enumerate(one.samples):
-                    trial = board.sample(spec, sample.settings, number)
-                    samples.append((f"{where}, sample {index}", sample.score, trial, SCORE))
+                    made = partial(board.sample, spec, sample.settings, number)
+                    samples.append((f"{where}, sample {index}", sample.score, made, SCORE))
                 for run in one.finals if one.best is not None else ():
-                    trial = board.final(spec, one.samples[one.best or 0].settings, run.seed)
-                    finals.append((f"{where}, seed {run.seed}", run.value, trial, RESULT))
+                    made = partial(board.final, spec, one.samples[one.best or 0].settings, run.seed)
+                    finals.append((f"{where}, seed {run.seed}", run.value, made, RESULT))
         chosen = [runs if every else [runs[rng.integers(len(runs))]] for runs in (samples, finals) if runs]
-        for where, stated, trial, column in chain.from_iterable(chosen):
+        for where, stated, make, column in chain.from_iterable(chosen):
+            trial = make()
             outcome = simulate(trial)
             measured = None
             if outcome.diverged is None:
