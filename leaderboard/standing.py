@@ -136,6 +136,11 @@ class Standing:
         """The conditions that are possible for a method."""
         return [name for name, table in self.values.items() if method in table]
 
+    @property
+    def missing(self) -> list[str]:
+        """The methods of the board that have no entry yet."""
+        return [name for name in self.board.methods if name not in self.entries]
+
     def finals(self, method: str) -> list[Final]:
         """All final runs of a method."""
         return [run for cells in self.entries[method].cells.values() for one in cells for run in one.finals]
@@ -248,8 +253,7 @@ def caption(standing: Standing, baseline: str) -> str:
         f"†: differs from {baseline} (paired t test, Holm over methods)",
         "sends: models up + down for a client of a round",
     ]
-    missing = [name for name in board.methods if name not in standing.entries]
-    parts += [f"no entry yet: {', '.join(missing)}"] if missing else []
+    parts += [f"no entry yet: {', '.join(standing.missing)}"] if standing.missing else []
     for name, entry in standing.entries.items():
         parts += [f"{name} cannot have {', '.join(entry.impossible)}"] if entry.impossible else []
         own = [path.removeprefix("algorithm.") for path in entry.space if path.startswith("algorithm.")]
@@ -397,13 +401,18 @@ def as_data(standing: Standing) -> dict[str, Any]:
 
 
 def verdicts(standing: Standing) -> dict[str, tuple[str, str]]:
-    """The verdict on each expectation that the entries allow, and what was measured."""
+    """The verdict on each expectation that the entries allow, and what was measured.
+
+    What is said of all methods is `open` while a missing entry can change it.
+    """
     values, found = standing.values, {}
     equal, coupled = (standing.differences(name, "fedavg") for name in ("equal", "coupled"))
     if equal:
         top = max(equal, key=lambda method: equal[method].mean)
         one = (equal[top].mean, equal[top].half)
-        found["nothing to correct"] = (side(*one, 2.0, above=False), f"{top} {points(one, '+')}")
+        verdict = side(*one, 2.0, above=False)
+        verdict = "open" if standing.missing and verdict != "contradicted" else verdict
+        found["nothing to correct"] = (verdict, f"{top} {points(one, '+')}")
     if "fedavg_known" in coupled:
         one = (coupled["fedavg_known"].mean, coupled["fedavg_known"].half)
         speaks = standing.board.experiment.base  # the larger board extends the smaller one
@@ -414,7 +423,8 @@ def verdicts(standing: Standing) -> dict[str, tuple[str, str]]:
         one = interval(gains[0] - gains[1])
         found["memory pays with absences"] = (side(*one, 0.0, above=True), points(one, "+"))
     everywhere = [name for name in standing.entries if count_best(standing, name) == len(standing.board.patterns)]
-    found["no method for all"] = ("contradicted" if everywhere else "holds", ", ".join(everywhere) or "none")
+    verdict = "open" if standing.missing else "contradicted" if everywhere else "holds"
+    found["no method for all"] = (verdict, ", ".join(everywhere) or "none")
     return found
 
 
