@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TypeVar
 
 import torch
@@ -158,14 +158,20 @@ def float32_products(precision: str) -> Iterator[None]:
     is restored at the end.
     """
     cudnn = torch.backends.cudnn
-    before = torch.get_float32_matmul_precision(), cudnn.allow_tf32, cudnn.deterministic
+    before, deterministic, tf32 = torch.get_float32_matmul_precision(), cudnn.deterministic, None
+    with suppress(RuntimeError):  # the caller has set convolutions and recurrent layers apart: they stay as they are
+        tf32 = cudnn.allow_tf32
     torch.set_float32_matmul_precision(precision)
-    cudnn.allow_tf32, cudnn.deterministic = precision != "highest", True
+    cudnn.deterministic = True
+    if tf32 is not None:
+        cudnn.allow_tf32 = precision != "highest"
     try:
         yield
     finally:
-        torch.set_float32_matmul_precision(before[0])
-        cudnn.allow_tf32, cudnn.deterministic = before[1:]
+        torch.set_float32_matmul_precision(before)
+        cudnn.deterministic = deterministic
+        if tf32 is not None:
+            cudnn.allow_tf32 = tf32
 
 
 def thread_pool(workers: int) -> ThreadPoolExecutor:

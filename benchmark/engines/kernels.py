@@ -106,7 +106,7 @@ def product_of_patches(
     product = torch.cat(shifted, dim=3) @ weight.permute(2, 3, 1, 0).flatten(0, 2)
     if bias is not None:
         product = product + bias
-    return product.permute(0, 3, 1, 2)
+    return product.permute(0, 3, 1, 2).contiguous()  # a model may use `view` on it
 
 
 def pair(value: int | Sequence[int] | str) -> tuple[int, int] | None:

@@ -5,7 +5,7 @@ import torch
 from engine_rigs import Viewing
 from torch import nn
 
-from rollcall.benchmark.engines import Evaluator, FlatTask, kernels_of_one_thread
+from rollcall.benchmark.engines import Evaluator, FlatTask, float32_products, kernels_of_one_thread
 from rollcall.tasks.images import Classification
 
 
@@ -49,3 +49,13 @@ def test_the_number_of_threads_is_restored():
         assert torch.get_num_threads() == 2
     finally:
         torch.set_num_threads(1)
+
+
+def test_the_precision_of_products_is_restored():
+    cudnn = torch.backends.cudnn
+    before = torch.get_float32_matmul_precision(), cudnn.allow_tf32, cudnn.deterministic
+    for precision, tf32 in (("highest", False), ("high", True)):
+        with float32_products(precision):
+            assert torch.get_float32_matmul_precision() == precision
+            assert (cudnn.allow_tf32, cudnn.deterministic) == (tf32, True)
+        assert (torch.get_float32_matmul_precision(), cudnn.allow_tf32, cudnn.deterministic) == before
