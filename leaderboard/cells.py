@@ -60,10 +60,10 @@ class Cell:
 
     @property
     def share(self) -> float:
-        """The part of the planned steps that the runs made, weighted by their learning rates."""
-        spec = next(iter(self.runs.values())).spec.get("local", {}) if self.runs else {}
-        schedule = serialised(spec.get("schedule", "constant"))
-        return steps(json.dumps(schedule), self.rounds_run) / steps(json.dumps(schedule), self.rounds)
+        """The part of the planned steps that the runs made, weighted by their learning rates; there is a run."""
+        local = next(iter(self.runs.values())).spec.get("local", {})
+        schedule = json.dumps(serialised(local.get("schedule", "constant")))
+        return steps(schedule, self.rounds_run) / steps(schedule, self.rounds)
 
     @property
     def diverged(self) -> int:

@@ -81,13 +81,12 @@ def conv2d(
 
     On a GPU, images x [n, c, h, w] are computed as a product of their patches and the weights. Clients with weights of
     their own then take one batched product, whereas cuDNN launches kernels for each client. On a CPU it would be
-    slower. Dilated and grouped convolutions are left to torch.
+    slower. Dilated and grouped convolutions, and padding by name, are left to torch.
     """
-    strides, pads = pair(stride), pair(padding)
-    plain = groups == 1 and pair(dilation) == (1, 1) and pads is not None and input.ndim == 4
-    if not plain or strides is None or pads is None or input.device.type == "cpu":
+    unlike = groups != 1 or pair(dilation) != (1, 1) or input.ndim != 4
+    if unlike or isinstance(padding, str) or input.device.type == "cpu":
         return torch.conv2d(input, weight, bias, stride, padding, dilation, groups)
-    return product_of_patches(input, weight, bias, strides, pads)
+    return product_of_patches(input, weight, bias, pair(stride), pair(padding))
 
 
 def product_of_patches(
@@ -109,10 +108,8 @@ def product_of_patches(
     return product.permute(0, 3, 1, 2).contiguous()  # a model may use `view` on it
 
 
-def pair(value: int | Sequence[int] | str) -> tuple[int, int] | None:
-    """A number for both dimensions, or one for each; None for a padding by name."""
-    if isinstance(value, str):
-        return None
+def pair(value: int | Sequence[int]) -> tuple[int, int]:
+    """A number for both dimensions, or one for each."""
     values = (value,) if isinstance(value, int) else tuple(value)
     return values[0], values[-1]
 

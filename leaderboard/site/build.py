@@ -281,7 +281,7 @@ def _as_printed(
             shared = known.value is None  # our copy has one number for several methods
             paper = f"({known.shared})*" if shared else metric.text(known.value or 0.0)
             paper += "" if shared or known.sd is None else f" ± {metric.text(known.sd)}"
-            short = f", {cell.share:.0%} of steps" if cell.rounds_run < cell.rounds else ""
+            short = f", {cell.share:.0%} of steps" if value and cell.rounds_run < cell.rounds else ""
             size = f"{counted(len(cell.runs), 'seed')}{short}" if value else ""
             less = ""
             if value is not None and known.value is not None and math.isfinite(value.mean - known.value):

@@ -46,12 +46,25 @@ def test_patches_times_weights_is_the_convolution(options, monkeypatch):
             torch.testing.assert_close(slopes[name][i], parameter.grad, rtol=1e-11, atol=1e-11)
 
 
-@pytest.mark.parametrize("options", [{"padding": "same"}, {"groups": 2}, {"dilation": 2}], ids=str)
-def test_other_convolutions_are_left_to_torch(options):
-    layer, images = nn.Conv2d(4, 6, (3, 2), **options), torch.randn(5, 4, 9, 8)
+@pytest.mark.parametrize(
+    ("device", "options", "products"),
+    [
+        ("meta", {"padding": 1}, 1),  # a device that is no CPU
+        ("cpu", {"padding": 1}, 0),
+        ("meta", {"padding": "same"}, 0),
+        ("meta", {"groups": 2}, 0),
+        ("meta", {"dilation": 2}, 0),
+    ],
+    ids=str,
+)
+def test_which_convolutions_are_products(device, options, products, monkeypatch):
+    called, product = [], kernels.product_of_patches
+    monkeypatch.setattr(kernels, "product_of_patches", lambda *arguments: called.append(1) or product(*arguments))
+    layer, images = nn.Conv2d(4, 6, 3, device=device, **options), torch.randn(5, 4, 9, 8, device=device)
     with FastKernels():
         ours = layer(images)
-    assert torch.equal(ours, layer(images))
+    assert ours.shape == layer(images).shape
+    assert len(called) == products
 
 
 X = torch.tensor([[3.0, -1.0, 0.5], [1e4, -1e4, 0.0], [0.0, 0.0, 0.0], [-2.0, 7.0, 1.0]], dtype=torch.float64)
