@@ -71,7 +71,7 @@ def test_the_counts_of_claims_are_those_of_the_kept_results():
     report = (Path(__file__).parent.parent / "leaderboard" / "REPRODUCTION.md").read_text()
     start = report.index("| claims | holds")
     table = report[start : report.index("\n\n", start)]
-    assert len(table.splitlines()) == 2 + len(PAPERS) + 3 + 3  # of all, apart for training and theory, other kinds
+    assert len(table.splitlines()) == 2 + len(PAPERS) + 3 + 3  # of all, apart for runs and the rest, other kinds
     assert f"{table}\n" in README
 
 

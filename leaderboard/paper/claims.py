@@ -160,7 +160,8 @@ def check_claim(
     readings: dict[str, ClaimResult] = {}
     for name, reading in {**claim.of_paper, **claim.readings}.items():
         own, its_cells = variant(reading.variant) if reading.variant and variant else (experiment, cells)
-        under = claim.model_copy(update={"where": claim.where | reading.where, "erratum": ""})
+        read = {"where": claim.where | reading.where, "metric": reading.metric or claim.metric}
+        under = claim.model_copy(update={**read, "erratum": ""})
         readings[name] = _decide(under, own, its_cells)
     by_number = readings if claim.identifies else identified.readings if identified else {}
     differs = {name for name, of in by_number.items() if any(place.size == "differs" for place in of.places)}
@@ -438,7 +439,7 @@ def of_papers(told: Iterable[Told]) -> list[Told]:
 
 
 def is_trained(experiment: PaperExperiment, claim: Claim) -> bool:
-    """Whether a claim is about a figure or table of the paper for which methods are trained; else it is theory."""
+    """Whether a claim is about a figure or table of the paper that comes from runs; else it is from an analysis."""
     if not any(word in claim.section for word in ("Fig", "Table")):
         return False
     chosen = claim.where.get("panel") or claim.of.get("panel") or tuple(experiment.panels)
@@ -452,13 +453,13 @@ def tally(verdicts: Iterable[Verdict]) -> list[int | str]:
 
 
 def claim_counts(told: Sequence[Told]) -> list[list[int | str]]:
-    """Rows of claims by verdict: of each paper, of all, apart for trained figures and theory, and of other kinds."""
+    """Rows of claims by verdict: of each paper, of all, then split by `is_trained`, and of other kinds."""
     own = of_papers(told)
     by_training = [(is_trained(one.experiment, one.result.claim), one) for one in own]
     rows = {paper: [one for one in own if one.paper == paper] for paper in PAPERS.values()}
     rows["all of the papers"] = own
-    rows["- figures and tables with training"] = [one for trained, one in by_training if trained]
-    rows["- theory"] = [one for trained, one in by_training if not trained]
+    rows["- figures and tables, from runs"] = [one for trained, one in by_training if trained]
+    rows["- theory, simulated participation, other analyses"] = [one for trained, one in by_training if not trained]
     rows |= {kind: [one for one in told if one.kind == kind] for kind in get_args(Kind)[1:]}
     return [[title, *tally(one.result.verdict for one in listed)] for title, listed in rows.items()]
 

@@ -54,6 +54,7 @@ class Reading(Settings):
     says: str = Field(description="what is read, in words")
     variant: str = Field("", description="the variant that has its cells; by default the experiment itself")
     where: Labels = Field({}, description="its cells, besides the `where` of the claim")
+    metric: MetricName | None = Field(None, description="by default that of the claim")
     fitted: bool = Field(False, description="chosen so that a printed number is met; it decides nothing")
     rates: bool = Field(False, description="no reading, but other rates that the search cannot tell from the best")
 

@@ -11,7 +11,7 @@ from rollcall.leaderboard.cells import cells
 from rollcall.leaderboard.paper.claims import check_claim, weakest
 from rollcall.leaderboard.paper.experiment import Claim
 from rollcall.leaderboard.paper.sentences import claims_list
-from tests.support.results import diverging, experiment, runs
+from tests.support.results import diverging, ends, experiment, runs
 
 
 def claimed(claim):
@@ -82,6 +82,20 @@ def test_two_readings_that_disagree_are_not_testable():
     assert "2 readings: 1 holds, 1 contradicted" in claims_list([result])[0]
     (_, *why) = claims_list([result], why=True)
     assert why[0] == "   - reading often (clients are often there): holds: 10.0"
+
+
+def test_a_reading_may_be_of_another_metric():
+    """mifa is 0.2 above fedavg in accuracy, and 0.2 below it in the loss, which nobody reads but the second reading."""
+    made = experiment()
+    losses = runs(made, lambda labels, seed: -ends(labels, seed), metric="train/loss")
+    both = [
+        replace(run, history=run.history.join(loss.history)) for run, loss in zip(runs(made, ends), losses, strict=True)
+    ]
+    readings = {"accuracy": {"says": "accuracy"}, "loss": {"says": "loss", "metric": "train/loss"}}
+    result = check_claim(claimed(ABOVE | {"readings": readings}), made, cells(made, both))
+    means = {name: [place.quantity.mean for place in one.places] for name, one in result.readings.items()}
+    assert means == {"accuracy": pytest.approx([0.2, 0.2]), "loss": pytest.approx([-0.2, -0.2])}
+    assert result.verdict == "not testable"
 
 
 def test_other_rates_that_are_as_good_must_give_the_same_verdict():

@@ -146,8 +146,8 @@ def test_rows_of_claims_by_verdict(told):
     counted = {title: {verdict: one for verdict, one in row.items() if one} for title, row in rows.items()}
     assert counted["FedPBC"] == counted["all of the papers"]
     assert counted["all of the papers"] == {"holds": 1, "contradicted": 1, "erratum": 1, "not run": 1}
-    assert counted["- figures and tables with training"] == {"holds": 1, "contradicted": 1, "not run": 1}
-    assert counted["- theory"] == {"erratum": 1}
+    assert counted["- figures and tables, from runs"] == {"holds": 1, "contradicted": 1, "not run": 1}
+    assert counted["- theory, simulated participation, other analyses"] == {"erratum": 1}
     assert counted["of the papers, by the released code"] == {"not run": 1}
     assert counted["own checks"] == counted["about released code"] == {"holds": 1}
     assert counted["CA-Fed"] == {}
