@@ -28,7 +28,7 @@ from rollcall.benchmark.engines.base import LocalState
 from rollcall.benchmark.federation.build import build
 from rollcall.benchmark.federation.module import Federation
 from rollcall.benchmark.federation.simulation import quiet
-from rollcall.benchmark.process import Interrupted, stop_requests
+from rollcall.benchmark.process import Interrupted, free_cycles, stop_requests
 from rollcall.benchmark.sweep.jobs import Job, run_inline
 
 AT_ONCE = 96
@@ -144,6 +144,7 @@ def device_of(trial: Trial) -> str:
     return "cuda" if trial.numerics.device != "cpu" and torch.cuda.is_available() else "cpu"
 
 
+@free_cycles()  # seats, engines and federations are cycles that hold the models of all clients
 def run_group(jobs: Sequence[Job], requested: Callable[[], bool] = lambda: False) -> dict[str, str]:
     """Run the trials of a group side by side. Returns errors by name."""
     with quiet(), float32_products("highest"), kernels_of_one_thread(), torch.no_grad():

@@ -1,6 +1,9 @@
+import gc
+
 import numpy as np
 
 from rollcall.benchmark.config.trial import Trial
+from rollcall.benchmark.federation.module import Federation
 from rollcall.benchmark.federation.simulation import simulate
 from rollcall.benchmark.sweep.jobs import Job
 from rollcall.benchmark.sweep.lockstep import run_lockstep, shared
@@ -39,6 +42,22 @@ def test_one_that_diverges_or_fails_does_not_stop_the_others(tmp_path):
     assert [job.folder.state for job in jobs] == ["finished", "diverged", "finished"]
     assert jobs[1].diverged
     assert jobs[1].folder.status["diverged"] == simulate(wild).diverged
+
+
+def test_a_group_leaves_no_models_in_memory(tmp_path):
+    """Python alone would find them late: the next groups of a search would add theirs."""
+
+    def federations():
+        return sum(type(item) is Federation for item in gc.get_objects())
+
+    gc.collect()
+    before = federations()
+    gc.disable()
+    try:
+        assert run_lockstep([Job(trial("mifa", rate), "together", tmp_path) for rate in (0.1, 0.2)]) == {}
+        assert federations() == before
+    finally:
+        gc.enable()
 
 
 def test_trials_with_other_data_or_participation_do_not_run_together():
