@@ -12,7 +12,7 @@ from rollcall.leaderboard.runs import Run, own, unarchive
 
 
 def runs(stores: Path | str | Iterable[Path | str], experiment: str) -> pd.DataFrame:
-    """The runs of an experiment that finished or diverged, kept ones included: a row for each.
+    """The runs of an experiment that finished or diverged, a row for each. Your own runs replace kept ones.
 
     Args:
         stores: one or more folders of run folders.
@@ -50,10 +50,12 @@ def history(stores: Path | str | Iterable[Path | str], experiment: str) -> pd.Da
 def _labelled(
     stores: Path | str | Iterable[Path | str], experiment: str
 ) -> Iterator[tuple[Run, dict[str, str], dict[str, str | int | None]]]:
-    """The runs of all stores and the kept ones, each with what it is, and its seed and labels (None if it has none)."""
+    """The runs of all stores, and the kept ones that no store has, each with what it is, its seed and its labels."""
     chosen = Experiment.read(experiment)
     folders = [stores] if isinstance(stores, str | Path) else stores
     grid = [axis for axis in axes(chosen) if {*axis.labels.values()} != {""}]  # without the panel of a single one
-    for run in (*unarchive(chosen.home), *(run for folder in folders for run in own(Path(folder), chosen.home))):
+    users = [run for folder in folders for run in own(Path(folder), chosen.home)]
+    kept = [run for run in unarchive(chosen.home) if run.digest not in {one.digest for one in users}]
+    for run in (*kept, *users):
         ids = {"trial": run.digest, "source": run.source, "state": "diverged" if run.diverged else "finished"}
         yield run, ids, {axis.name: axis.label(run.settings) for axis in grid} | {"seed": int(run.tags["seed"])}

@@ -415,11 +415,16 @@ def long_rows(
 
 
 def _marked(cells: Sequence[Cell], metric: Metric, last_rounds: int) -> list[Entry]:
-    """The entries of competing cells, the best one of several marked; empty where there is no number."""
+    """The entries of competing cells, the best one of several marked; empty where there is no number.
+
+    Cells of unequal seeds have no best one.
+    """
     values = [cell.number(metric, last_rounds) for cell in cells]
-    means = [value.mean for value in values if value and not math.isnan(value.mean)]  # NaN if a run diverged
+    known = [one for one in zip(cells, values, strict=True) if one[1] and not math.isnan(one[1].mean)]  # NaN: diverged
+    means = [value.mean for _, value in known if value]
     best = metric.best(means) if means else math.nan
-    return ["" if value is None else replace(value, best=value.mean == best and len(cells) > 1) for value in values]
+    marked = len(cells) > 1 and len({frozenset(cell.runs) for cell, _ in known}) == 1
+    return ["" if value is None else replace(value, best=marked and value.mean == best) for value in values]
 
 
 def _labels(cell: Cell, axes: Sequence[str]) -> tuple[str, ...]:

@@ -343,6 +343,8 @@ def find(kind: str, name: Any) -> Choice:
         thing, source = loaded(address)
         name = absolute(name)
         source = None if address.startswith(SUITE) else source
+    elif name.endswith(".py"):
+        raise SettingError(f"name: {name!r} is not allowed; must say what in the file: {name}:NAME")
     else:
         raise SettingError(f"name: {name!r} is not allowed; must be {_names(kind, name)}")
     for own, value in entry.known.items():

@@ -12,7 +12,7 @@ from datetime import timedelta
 from importlib.util import find_spec
 from pathlib import Path
 from threading import Event
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from rich.console import Console
 
@@ -68,6 +68,8 @@ class Execution:
     mlflow: bool = True
 
     def __post_init__(self) -> None:
+        if self.executor not in (None, *get_args(Executor)):
+            raise SettingError(f"executor: {self.executor!r} is not allowed; must be ray or inline")
         self.store, self.chosen = Path(self.store), self.executor
         used = {
             "--executor ray": self.executor == "ray",

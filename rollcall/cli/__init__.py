@@ -5,4 +5,14 @@ A command's module imports at its head what its options and `--help` need. Its f
 suite only optional and very slow packages are imported inside functions.
 """
 
-from rollcall.cli.app import main as main
+import sys
+
+
+def main() -> None:
+    """Run the command: see `rollcall.cli.app.main`."""
+    try:
+        from rollcall.cli.app import main as run
+    except KeyboardInterrupt:
+        print("Stopped before anything ran.", file=sys.stderr)
+        sys.exit(130)
+    run()

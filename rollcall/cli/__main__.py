@@ -1,5 +1,5 @@
 """`python -m rollcall.cli` is `rollcall`."""
 
-from rollcall.cli.app import main
+from rollcall.cli import main
 
 main()

@@ -110,7 +110,10 @@ def _choice(value: Any, kind: str) -> Choice:
 
 
 def _report(name: str, kind: str, outcomes: "list[Outcome]", whole: bool) -> Group:
-    """The kind of a part, and the checks that it failed; with `whole`, those that it passed if it failed none."""
+    """The kind of a part, and the checks that it failed; with `whole`, those that it passed if it failed none.
+
+    A check of what the part does not state has a dash.
+    """
     failed = [outcome for outcome in outcomes if not outcome.passed]
     verdict = f"fails {len(failed)} of {len(outcomes)} checks" if failed else "passes"
     if len(failed) == len(outcomes):
@@ -121,7 +124,7 @@ def _report(name: str, kind: str, outcomes: "list[Outcome]", whole: bool) -> Gro
         text = f"{outcome.check}\n  expected  {outcome.expected}\n  seen      {outcome.seen}"
         grid.add_row(Text("✗", "red"), f"{text}\n  in        {outcome.where}" if outcome.where else text)
     for outcome in outcomes if whole and not failed else ():
-        grid.add_row(Text("✓", "green"), outcome.check)
+        grid.add_row(Text("-") if outcome.seen.endswith(" unknown") else Text("✓", "green"), outcome.check)
     colour = "red" if failed else "green"
     head = Text.assemble((name, "bold"), f" ({kind}) ", (verdict, colour), f"  {remarks}")
     return Group(head, *([grid] if grid.row_count else []))
@@ -167,11 +170,13 @@ def enter(
     execution = opt.execution(store, executor, gpus, 1, "2m", "", "", mlflow=False)
     entries = run(chosen, entrants, execution, tell=lambda line: say(line, err))
     files = {entry.method: entry.write(store / chosen.name) for entry in entries}
-    for file in files.values():
-        also = f" Verify it: {command('check', file)}" if seed is None else " Other seeds are not allowed on the board."
-        say(f"In {file}.{also}")
+    for entry in entries:
+        trust = ["--trust"] if entry.source else []
+        also = f" Verify it: {command('check', files[entry.method], *trust)}"
+        say(f"In {files[entry.method]}.{also if seed is None else ' Other seeds are not allowed on the board.'}")
     if seed is None:
-        say(f"The board with it: {command('leaderboard', chosen.name, store=store)}")
+        words = ["leaderboard", chosen.name, *(["--against", entries[0].method] if entries[0].source else [])]
+        say(f"The board with it: {command(*words, store=store)}")
 
 
 def _conform(label: str, algorithm: object) -> None:

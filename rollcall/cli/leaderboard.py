@@ -170,7 +170,8 @@ def _board(
         for heading, table in tables.items():
             if why or heading in ("test accuracy", f"minus {against}"):
                 out.print(render.terminal(table, f"{shown.board.name}: {heading}", out.width))
-        some = f"Measured with {len(shown.entries)} of {len(shown.board.methods)} methods"
+        of_board = len(shown.entries.keys() & shown.board.methods.keys())
+        some = f"Measured with {of_board} of {len(shown.board.methods)} methods"
         for expectation, (verdict, measured) in standing.verdicts(shown).items():
             say(f"{verdict}: {standing.EXPECTATIONS[expectation]} {some}: {measured}.")
     folder = to or store / shown.board.name
@@ -203,6 +204,7 @@ def compare(
     cells are compared if their other settings are equal, after equal rounds.
     """
     from rollcall.leaderboard import render
+    from rollcall.leaderboard.boards import is_board
     from rollcall.leaderboard.ranking import metric_of
     from rollcall.leaderboard.runs import finished
     from rollcall.leaderboard.tables import Comparison, comparison_tables, how, pairs
@@ -211,7 +213,11 @@ def compare(
     found: dict[str, list[Comparison]] = {}
     seen: list[tuple[set[str], set[str]]] = []
     labels: set[str] = set()
-    for one in [PaperExperiment.read(experiment)] if experiment else _candidates(store, a, b):
+    chosen = [PaperExperiment.read(experiment)] if experiment else []
+    if chosen and is_board(chosen[0]):
+        at = command("leaderboard", experiment, "--against", b)
+        raise SettingError(f"experiment: {experiment} is a board; its methods are compared by: {at}")
+    for one in chosen or _candidates(store, a, b):
         last_rounds, shown = one.report.last_rounds, one.report.metrics
         chosen = metric_of("metric", metric, shown) if metric else shown[0]
         by_name = _cells(one, a, b, finished(one.home, store, mine), chosen)
@@ -262,12 +268,14 @@ def _cells(experiment: PaperExperiment, a: str, b: str, runs: "list[Run]", metri
 
 
 def _candidates(store: Path, a: str, b: str) -> Iterator[PaperExperiment]:
-    """The experiments whose grid has both, and those with own runs."""
+    """The experiments whose grid has both, and those with own runs; no boards."""
+    from rollcall.leaderboard.boards import is_board
+
     records = [*store.glob(f"*/{RECORD}"), *store.glob(f"*/*/{RECORD}")]
     files = [file for record in records if Path(file := file_of_runs(record.parent)).is_file()]
     for name in dict.fromkeys([*names(), *(file for file in files if LIBRARY not in Path(file).parents)]):
         experiment = PaperExperiment.read(name)
         grids = [experiment.axes, *(variant.grid for variant in experiment.variants.values())]
         known = {PAPER, *experiment.variants, *(label for grid in grids for axis in grid.values() for label in axis)}
-        if {a, b} <= known or (store / experiment.home).is_dir():
+        if not is_board(experiment) and ({a, b} <= known or (store / experiment.home).is_dir()):
             yield experiment

@@ -37,6 +37,12 @@ def test_two_methods_in_an_experiment_and_in_its_variants(file, capsys):
     assert (data["overall"]["cells"], data["overall"]["better"]) == (2, 2)
 
 
+def test_a_board_compares_its_methods_itself(capsys):
+    code, _, err = rollcall(capsys, "compare", "mifa", "fedavg", "standard/digits")
+    assert code == 2
+    assert err.endswith("rollcall leaderboard standard/digits --against fedavg\n")
+
+
 def test_nothing_to_compare(file, capsys):
     code, _, err = rollcall(capsys, "compare", "fedpbc", "fedavgg", file)
     assert code == 2

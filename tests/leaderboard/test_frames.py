@@ -35,6 +35,14 @@ def test_a_row_for_each_run(file, tmp_path):
     assert runs([], file)["source"].unique().tolist() == ["kept"]
 
 
+def test_own_runs_replace_kept_ones(file, tmp_path, capsys):
+    store = ("--store", str(tmp_path / "runs"))
+    assert rollcall(capsys, "run", file, "--executor", "inline", "--seeds", "0", *store)[0] == 0
+    table = runs(tmp_path / "runs", file).query("algorithm == 'fedavg'")
+    assert table.set_index("seed")["source"].to_dict() == {0: "own", 1: "kept"}
+    assert not history(tmp_path / "runs", file).duplicated(["trial", "round", "metric"]).any()
+
+
 def test_a_row_for_each_evaluation(file, tmp_path):
     table = history(str(tmp_path / "runs"), file)
     kept = table[(table["source"] == "kept") & (table["seed"] == 1)]

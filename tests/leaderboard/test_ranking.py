@@ -93,6 +93,14 @@ def test_rows_are_ranked_and_the_best_of_each_metric_marked():
     assert [method(cell) for cell in falling.cells] == ["c", "b", "a"]
 
 
+def test_rows_of_unequal_seeds_have_no_best_one():
+    longer = run("c", 1, [0.1, 0.2, 0.3, 0.9])  # more rounds compete apart
+    both = [run(name, seed, [0.1, accuracy]) for name, accuracy in (("a", 0.2), ("b", 0.9)) for seed in (0, 1)]
+    for runs, marked in ((both, ["b"]), (both[:3], []), ([*both, longer], ["b"])):
+        table = ranking_table(rank(runs, METRICS[:1], last_rounds=10))
+        assert [row[0] for row in table.rows if row[1].best] == marked
+
+
 def test_rows_compete_only_under_the_same_conditions():
     cases = [("a", 0.1, "full", "1"), ("b", 0.2, "full", "2"), ("a", 0.3, "trace", "1"), ("b", 0.2, "trace", "1")]
     runs = [run(method, 0, [accuracy], **{"participation": p, "local.lr": lr}) for method, accuracy, p, lr in cases]

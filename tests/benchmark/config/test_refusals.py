@@ -56,6 +56,7 @@ REFUSED = [
     ({"evaluation": {"weights": ["client"]}, "algorithm": {"name": "fedawe", "clip": 0.5}}, "evaluation.weights: needs .*; fedawe with these options is not$"),
     # methods
     ({"algorithm": {"name": "mifa", "memory": "x"}}, "algorithm.memory: 'x' is not allowed; must be 'gradients', 'updates' or 'differences'"),
+    ({"algorithm": "my_method.py"}, "algorithm.*'my_method.py' is not allowed; must say what in the file: my_method.py:NAME"),
     ({"algorithm": {"name": "fedstale", "beta": 1.5}}, "algorithm.beta: 1.5 is not allowed"),
     ({"algorithm": {"name": "amplified_fedavg", "P": 0}}, "algorithm.P: 0 is not allowed"),
     ({"algorithm": "fednova", "local": {"momentum": 0.5}}, "local.momentum: 0.5 is not allowed with fednova's rho 0;"),

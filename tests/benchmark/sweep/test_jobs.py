@@ -14,6 +14,7 @@ from rollcall.benchmark.federation.module import Federation
 from rollcall.benchmark.federation.run_folder import Damaged, RunFolder
 from rollcall.benchmark.sweep import jobs
 from rollcall.benchmark.sweep.jobs import check_metrics, recorded, run_job
+from rollcall.benchmark.sweep.run import Execution
 
 TRIAL = Trial.read(TINY["trial"] | {"algorithm": "fedavg", "seed": 3})
 
@@ -91,6 +92,11 @@ def test_every_column_of_the_history_is_known_or_begins_with_a_known_name(trial)
     names, history = recorded(build(trial)), simulate(trial).history
     assert all(any(f"{column}/".startswith(f"{name}/") for name in names) for column in history if column != "round")
     assert {name.partition("/")[0] for name in names} == {column.partition("/")[0] for column in history} - {"round"}
+
+
+def test_an_executor_is_ray_or_inline():
+    with pytest.raises(SettingError, match=r"executor: 'inlin' is not allowed; must be ray or inline"):
+        Execution(executor="inlin")
 
 
 def test_a_metric_that_no_trial_records_is_refused():
