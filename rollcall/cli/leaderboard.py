@@ -213,11 +213,11 @@ def compare(
     found: dict[str, list[Comparison]] = {}
     seen: list[tuple[set[str], set[str]]] = []
     labels: set[str] = set()
-    chosen = [PaperExperiment.read(experiment)] if experiment else []
-    if chosen and is_board(chosen[0]):
+    asked = [PaperExperiment.read(experiment)] if experiment else []
+    if asked and is_board(asked[0]):
         at = command("leaderboard", experiment, "--against", b)
         raise SettingError(f"experiment: {experiment} is a board; its methods are compared by: {at}")
-    for one in chosen or _candidates(store, a, b):
+    for one in asked or _candidates(store, a, b):
         last_rounds, shown = one.report.last_rounds, one.report.metrics
         chosen = metric_of("metric", metric, shown) if metric else shown[0]
         by_name = _cells(one, a, b, finished(one.home, store, mine), chosen)
