@@ -16,6 +16,7 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from rollcall.benchmark.config.choice import read
+from rollcall.benchmark.config.digest import digest
 from rollcall.benchmark.config.trial import Analysis, Trial
 from rollcall.benchmark.engines import ENGINES, Feed, FlatTask, LocalTraining, float32_products, kernels_of_one_thread
 from rollcall.benchmark.federation.build import build
@@ -225,13 +226,10 @@ def computing(trials: Sequence[Trial], population: Population) -> list[float]:
         if asks_all and trial.clock is None:
             counts.append(float(population.clients))
             continue
-        roll_call = trial.model_copy(update={"seed": 0, "rounds": 1})
-        if trial.clock is None:
-            roll_call = Trial(
-                task=trial.task, participation=trial.participation, algorithm=read("algorithm", "fedavg"), rounds=1
-            )
-        if (kind := roll_call.digest) not in means:
-            model = trial.participation.build(population) if trial.clock is None else build(roll_call).participation
+        alike = trial.model_copy(update={"seed": 0})  # with a clock who is in time depends on all other settings
+        kind = alike.digest if trial.clock else digest({"participation": trial.participation})
+        if kind not in means:
+            model = build(alike).participation if trial.clock else trial.participation.build(population)
             late = [model.late(t) if asks_all else None for t in range(LOOKED_AT)]
             means[kind] = fmean(len(model.active(t)) + (0 if one is None else len(one)) for t, one in enumerate(late))
         counts.append(means[kind])

@@ -17,6 +17,7 @@ import pandas as pd
 from scipy.special import stdtr, stdtrit
 
 from rollcall.benchmark.config.errors import SettingError, listed
+from rollcall.benchmark.config.trial import Trial
 from rollcall.benchmark.federation.build import build
 from rollcall.benchmark.search.board import Board
 from rollcall.benchmark.search.entry import ENDING, Entry, Final
@@ -346,7 +347,7 @@ def pattern_table(board: Board) -> Table:
     for name, spec in board.conditions(next(iter(board.methods))).items():
         facts = []
         for seed in seeds:
-            model = build(board.final(spec, {}, seed)).participation
+            model = build(Trial.read(board.final(spec, {}, seed))).participation
             mask = recording.record(model, spec["rounds"])
             summary = summarise(model, mask)
             distance = summary.weights["total_variation"]

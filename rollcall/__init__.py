@@ -23,15 +23,8 @@ __all__ = ["Execution", "Result", "SettingError", "Trial", "load", "run", "simul
 
 def __getattr__(name: str) -> Any:
     # Importing torch and Lightning takes seconds, which a command that only reads results need not wait for.
-    home = {
-        "Result": "rollcall.benchmark.federation.simulation",
-        "load": "rollcall.benchmark.federation.simulation",
-        "simulate": "rollcall.benchmark.federation.simulation",
-        "Trial": "rollcall.benchmark.config.trial",
-        "tune": "rollcall.benchmark.search.tune",
-        "Execution": "rollcall.benchmark.sweep.run",
-        "run": "rollcall.benchmark.sweep.run",
-    }
+    home = {"Trial": "config.trial", "tune": "search.tune", "Execution": "sweep.run", "run": "sweep.run"}
+    home |= dict.fromkeys(("Result", "load", "simulate"), "federation.simulation")
     if name not in home:
         raise AttributeError(f"module 'rollcall' has no attribute {name!r}")
-    return getattr(import_module(home[name]), name)
+    return getattr(import_module(f"rollcall.benchmark.{home[name]}"), name)

@@ -222,12 +222,7 @@ def shards(labels: Num[np.ndarray, "n"], clients: int, seed: int, *, each: int =
 
 
 def by_label(
-    labels: Num[np.ndarray, "n"],
-    clients: int,
-    seed: int,
-    *,
-    sizes: Sequence[int],
-    only: Sequence[int] | None = None,
+    labels: Num[np.ndarray, "n"], clients: int, seed: int, *, sizes: Sequence[int], only: Sequence[int] | None = None
 ) -> Parts:
     """Groups of clients that hold one label only ([HAR] Fig. 1).
 
@@ -259,13 +254,7 @@ def by_label(
     return Parts(rows, np.eye(labels.max() + 1)[label])
 
 
-def from_file(
-    labels: Num[np.ndarray, "n"],
-    clients: int,
-    seed: int,
-    *,
-    assignment: np.ndarray,
-) -> Parts:
+def from_file(labels: Num[np.ndarray, "n"], clients: int, seed: int, *, assignment: np.ndarray) -> Parts:
     """The client of each training sample is given by a .npy or .npz file; samples of client -1 are left out.
 
     Args:

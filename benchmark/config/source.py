@@ -72,10 +72,8 @@ def loaded(address: str) -> tuple[Any, Source]:
     else:
         module = _imported(place, refused)
     if not hasattr(module, name):
-        own = (
-            key for key, one in vars(module).items() if str(getattr(one, "__module__", "")).startswith(module.__name__)
-        )
-        defined = [key for key in own if not key.startswith("_")]
+        own = {key: str(getattr(one, "__module__", "")) for key, one in vars(module).items()}
+        defined = [key for key in own if own[key].startswith(module.__name__) and not key.startswith("_")]
         raise SettingError(f"{refused}{Path(place).name} must define {name}; it defines {listed(defined, name)}")
     value = getattr(module, name)
     return value, source or source_of(value)

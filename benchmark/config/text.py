@@ -5,8 +5,6 @@ the text that is written, and a mapping has no key twice. PyYAML follows YAML 1.
 needs a point and a sign, `1.0e-2`, and `on` is true.
 """
 
-import json
-import math
 import os
 import re
 import shlex
@@ -15,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import yaml
+from pydantic_core import to_json
 
 from rollcall.benchmark.config.errors import SettingError
 
@@ -192,14 +191,6 @@ def repeated(option: str, values: list[str] | None) -> list[str]:
     return [word for value in values or [] for word in (option, value)]
 
 
-def strict_json(value: Any, **style: Any) -> str:
-    """Plain values as JSON text, by `json.dumps`. JSON knows no NaN and no infinity: such a number is null."""
-    return json.dumps(_finite(value), allow_nan=False, **({"indent": 1} | style))
-
-
-def _finite(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {key: _finite(entry) for key, entry in value.items()}
-    if isinstance(value, list | tuple):
-        return [_finite(entry) for entry in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value
+def strict_json(value: Any, indent: int | None = 1) -> str:
+    """Plain values as JSON text. JSON knows no NaN and no infinity: such a number is null."""
+    return to_json(value, indent=indent, inf_nan_mode="null").decode()

@@ -58,7 +58,7 @@ class Clock(Settings):
 
     speed: Speed = Field(
         description="samples a second of each client: a number, one for each client, or a distribution such as "
-        "`{name: lognormal, median: 100, spread: 1}`",
+        "`{name: lognormal, median: 100, spread: 1}`"
     )
     up: Speed | None = Field(
         None, description="floats a second from client to server; by default sending takes no time"
@@ -168,10 +168,6 @@ def _target(value: Any) -> str | np.ndarray:
     return weights
 
 
-def _is_uniform(target: Any) -> bool:
-    return isinstance(target, str) and target == "uniform"
-
-
 Target = Annotated[Literal["uniform", "samples"] | np.ndarray, PlainValidator(_target)]
 
 
@@ -210,11 +206,11 @@ class Trial(Spec):
             method.check(TrainingSetup(local.common_steps, server.plain, local.momentum, local.keep_momentum))
         except ValueError as error:
             raise SettingError(str(error)) from None
-        if not (_is_uniform(self.target) or method.properties.weights):
+        target = self.target if isinstance(self.target, str) else "an array"
+        if target != "uniform" and not method.properties.weights:
             raise SettingError(
-                f"target: {self.target if isinstance(self.target, str) else 'an array'} is not allowed with "
-                f"{self.algorithm.label}, which does not weight clients; must be uniform. A method that uses "
-                "call.mean, call.relative or call.alpha says so by Properties(weights=True)"
+                f"target: {target} is not allowed with {self.algorithm.label}, which does not weight clients; must be "
+                "uniform. A method that uses call.mean, call.relative or call.alpha says so by Properties(weights=True)"
             )
         if self.evaluation.weights:  # the model must be a weighted sum of the client updates
             needs = "evaluation.weights: needs a method and a server optimizer that are linear in the client updates"

@@ -12,6 +12,10 @@ FEW = 64
 """Classes. With more of them torch's own kernel of the cross entropy is as fast."""
 
 
+PLAIN = (("size_average", None), ("reduce", None), ("reduction", "mean"), ("label_smoothing", 0))
+"""Arguments of the cross entropy at their defaults."""
+
+
 class FastKernels(TorchFunctionMode):
     """A context in which cross entropies and convolutions are computed by the functions below.
 
@@ -29,38 +33,23 @@ class FastKernels(TorchFunctionMode):
         return faster(*args, **(kwargs or {}))
 
 
-def cross_entropy(
-    input: Tensor,
-    target: Tensor,
-    weight: Tensor | None = None,
-    size_average: bool | None = None,
-    ignore_index: int = -100,
-    reduce: bool | None = None,
-    reduction: str = "mean",
-    label_smoothing: float = 0.0,
-) -> Tensor:
+def cross_entropy(input: Tensor, target: Tensor, *rest: Any, **options: Any) -> Tensor:
     """`torch.nn.functional.cross_entropy`, arguments as in torch.
 
-    For logits x [b, c] and labels y [b] on a CPU it is computed as log(sum_c exp x_c) - x_y. Over a last dimension of
-    ten numbers, torch's kernel of log_softmax computes one exponential after another; these kernels compute several at
-    once. A step of softmax regression takes three quarters of the time (docs/speed.md). Class weights, label smoothing,
-    probabilities as targets, many classes and other shapes are left to torch.
+    For logits x [b, c] and labels y [b] on a CPU the mean is computed as log(sum_c exp x_c) - x_y. Over a last
+    dimension of ten numbers, torch's kernel of log_softmax computes one exponential after another; these kernels
+    compute several at once. A step of softmax regression takes three quarters of the time (docs/speed.md). Class
+    weights, label smoothing, sums, probabilities as targets, many classes and other shapes are left to torch.
     """
-    plain = weight is None and size_average is None and reduce is None and label_smoothing == 0
+    plain = not rest and options.get("weight") is None and all(options.get(key, one) == one for key, one in PLAIN)
     by_label = input.ndim == 2 and target.ndim == 1 and not target.is_floating_point()
     if not plain or not by_label or input.device.type != "cpu" or input.shape[1] > FEW:
-        return functional.cross_entropy(
-            input, target, weight, size_average, ignore_index, reduce, reduction, label_smoothing
-        )
-    labelled = target != ignore_index
+        return functional.cross_entropy(input, target, *rest, **options)
+    labelled = target != options.get("ignore_index", -100)
     below = input - input.detach().amax(1, keepdim=True)  # exact for large logits, which torch.logsumexp is not
     losses = below.exp().sum(1).log() - below.gather(1, (target * labelled)[:, None]).squeeze(1)
-    if reduction == "none":
-        return losses * labelled
     # Weights rather than a mean: they depend on the data alone, so that they are not computed in every step.
     weights = labelled.to(losses.dtype)
-    if reduction == "sum":
-        return (losses * weights).sum()
     number = weights.sum()
     if len(input) > 1:  # the weight of one sample is 1, or 0
         weights = weights / number.clamp(min=1)

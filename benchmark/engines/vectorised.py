@@ -14,13 +14,7 @@ from rollcall.benchmark.engines.base import Engine, LocalState, LocalTraining, W
 from rollcall.benchmark.engines.feed import Feed, Stacked, to_device
 from rollcall.benchmark.engines.flat_task import Buffers, FlatTask
 from rollcall.benchmark.engines.kernels import FastKernels
-from rollcall.benchmark.engines.loss import (
-    Loss,
-    PerClientGradients,
-    activation_bytes,
-    is_mean_of_samples,
-    kernels_key,
-)
+from rollcall.benchmark.engines.loss import Loss, PerClientGradients, activation_bytes, is_mean_of_samples, kernels_key
 from rollcall.benchmark.engines.recording import Recorded
 from rollcall.tasks import Samples
 
@@ -60,7 +54,16 @@ class Vectorised(Engine):
         loss = Loss(copy.deepcopy(model.task), FastKernels)
         self.shapes = [parameter.shape for parameter in model.parameters_]
         self.padding = not model.buffer_names and is_mean_of_samples(loss, model.parameter_names, few)
-        self.chunk_size = ChunkSize(model, loss, few, memory)
+        # The bytes of a client's model and gradient, with copies of both in a kernel's layout; of what the forward pass
+        # of a sample saves, with what the backward pass makes of it; of a sample, with what its augmentation needs.
+        self.bytes_of_client = 4 * sum(p.numel() * p.element_size() for p in model.parameters_)
+        self.bytes_of_pass = 2 * activation_bytes(loss, few)
+        self.bytes_of_sample = 16 * sum(column[0].numel() * column.element_size() for column in few)
+        device = few[0].device
+        if memory is None and device.type == "cuda":
+            reserve = torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)
+            memory = int(torch.cuda.mem_get_info(device)[0] + reserve) // 2
+        self.memory = IN_CACHES if memory is None else memory
         per_client = PerClientGradients(loss, model.parameter_names, model.buffer_names)
         key = kernels_key(model)
         self.recorded = {
@@ -133,38 +136,34 @@ class Vectorised(Engine):
         lrs = (lr * moving.y.new_ones(padded))[:, None]
         pieces = self.split(moving.y)
         gradients_at = self._gradients(moving.y, buffers, self._minibatches(work, ids, begin, end))
-        plain = not self.local.weight_decay and moving.correct is moving.velocity is None
         rates = [lrs.view(-1, *(1,) * (piece.ndim - 1)) for piece in pieces]
         for k in range(end - begin):
             gradients = gradients_at(k)
             if self.local.clip:
                 gradients = clipped(gradients, self.local.clip)
-            if plain:
-                torch._foreach_addcmul_(pieces, gradients, rates, value=-1)
-            else:
-                self._step(gradients, lrs, moving)
+            self._step(gradients, moving, pieces, lrs, rates)
         if padded != n:
             state.write(moving.each(lambda tensor: tensor[:n]), slice(n))
 
-    def _step(self, gradients: list[Tensor], lrs: Float[Tensor, "n 1"], moving: LocalState) -> None:
-        """One step; models and velocities are changed in place."""
-        y, _, correct, velocity = moving
-        decay = self.local.weight_decay
-        if velocity is not None:
-            velocity.mul_(self.local.momentum)
-            torch._foreach_add_(self.split(velocity), gradients)
-            if correct is not None:
-                velocity.add_(correct)
-            if decay:
-                velocity.add_(y, alpha=decay)
-            y.addcmul_(velocity, lrs, value=-1)
-        else:
+    def _step(
+        self, gradients: list[Tensor], moving: LocalState, pieces: list[Tensor], lrs: Tensor, rates: list[Tensor]
+    ) -> None:
+        """One step; models (`pieces` are views of y) and velocities are changed in place."""
+        (y, _, correct, velocity), decay = moving, self.local.weight_decay
+        if velocity is None:
             if decay:
                 y.addcmul_(y.clone(), lrs, value=-decay)
             if correct is not None:
                 y.addcmul_(correct, lrs, value=-1)
-            for piece, gradient in zip(self.split(y), gradients, strict=True):
-                piece.addcmul_(gradient, lrs.view(-1, *(1,) * (gradient.ndim - 1)), value=-1)
+            torch._foreach_addcmul_(pieces, gradients, rates, value=-1)
+            return
+        velocity.mul_(self.local.momentum)
+        torch._foreach_add_(self.split(velocity), gradients)
+        if correct is not None:
+            velocity.add_(correct)
+        if decay:
+            velocity.add_(y, alpha=decay)
+        y.addcmul_(velocity, lrs, value=-1)
 
     def _gradients(
         self, y: Float[Tensor, "n d"], buffers: Buffers, minibatches: Stacked, losses: bool = False
@@ -216,7 +215,9 @@ class Vectorised(Engine):
         """As many clients at a time as fit in memory, with their minibatches of that many steps."""
         steps = 1 if self.feed.always_same else min(steps, MOST_STEPS)
         longest = int(self.feed.minibatches.longest[ids].max(initial=0))
-        size = self.chunk_size.clients(longest, steps)
+        each = self.bytes_of_client + longest * (self.bytes_of_pass + steps * self.bytes_of_sample)
+        size = max(1, self.memory // each)
+        size -= size % _spacing(size)  # a round number
         for begin in range(0, len(ids), size):
             yield slice(begin, min(begin + size, len(ids)))
 
@@ -238,36 +239,6 @@ def store_buffers(work: Work, ids: list[int], buffers: Buffers) -> None:
     if buffers:
         columns = zip(*(buffer.unbind() for buffer in buffers), strict=True)
         work.client_buffers.update({client: list(own) for client, own in zip(ids, columns, strict=True)})
-
-
-class ChunkSize:
-    """The number of clients that fit in memory together, measured with a few samples.
-
-    Args:
-        model: the task.
-        loss: of the task.
-        samples: a few.
-        memory: bytes that may be used; None for half of what a GPU has free, and `IN_CACHES` on a CPU.
-    """
-
-    def __init__(self, model: FlatTask, loss: Loss, samples: Samples, memory: int | None) -> None:
-        device = samples[0].device
-        if memory is None and device.type == "cuda":
-            reserve = torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)
-            memory = int(torch.cuda.mem_get_info(device)[0] + reserve) // 2
-        self.memory = IN_CACHES if memory is None else memory
-        # Its model and gradient, and copies of both in a kernel's layout.
-        self.bytes_per_client = 4 * sum(p.numel() * p.element_size() for p in model.parameters_)
-        # What the forward pass saves, and what the backward pass makes of it.
-        self.bytes_per_sample = 2 * activation_bytes(loss, samples)
-        # The samples of all steps, with what their augmentation needs.
-        self.bytes_per_step_sample = 16 * sum(column[0].numel() * column.element_size() for column in samples)
-
-    def clients(self, length: int, steps: int) -> int:
-        """How many clients fit, if each has `steps` minibatches of that length; at least 1, and a round number."""
-        each = self.bytes_per_client + length * (self.bytes_per_sample + steps * self.bytes_per_step_sample)
-        fitting = max(1, self.memory // each)
-        return fitting - fitting % _spacing(fitting)
 
 
 def next_round_number(n: int, most: int) -> int:

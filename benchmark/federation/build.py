@@ -10,7 +10,7 @@ import torch
 from jaxtyping import Float
 from torch import nn
 
-from rollcall.algorithms import KNOWLEDGE, Algorithm, Round, Rows
+from rollcall.algorithms import KNOWLEDGE, Algorithm, Round, Rows, Traffic
 from rollcall.benchmark.config.choice import Choice
 from rollcall.benchmark.config.errors import SettingError, SourceError, at
 from rollcall.benchmark.config.optimization import Local, Server
@@ -175,10 +175,7 @@ def clocked(
     d: int,
 ) -> Participation:
     """The available clients that are in time; each computes `samples` a round, for a model of d floats."""
-    x = torch.ones(1)
-    known: dict[str, Any] = dict.fromkeys(KNOWLEDGE, x)
-    calls = [Round(0, torch.arange(active), 1.0, x, **known) for active in (1, 0)]
-    alone, nobody = (algorithm.traffic(algorithm.init(x, 1), call) for call in calls)
+    alone, nobody = first_traffic(algorithm, 1), first_traffic(algorithm, 0)
     if nobody.up or nobody.down:
         raise SettingError(
             f"algorithm.name: {trial.algorithm.label!r} is not allowed with a clock; it exchanges models with clients "
@@ -198,6 +195,13 @@ def clocked(
             jitter=clock.jitter,
             failure=clock.bound("failure"),
         )
+
+
+def first_traffic(algorithm: Algorithm[Any], active: int) -> Traffic:
+    """What one client, active or not, exchanges in the first round."""
+    x = torch.ones(1)
+    known: dict[str, Any] = dict.fromkeys(KNOWLEDGE, x)
+    return algorithm.traffic(algorithm.init(x, 1), Round(0, torch.arange(active), 1.0, x, **known))
 
 
 def check_knowledge(trial: Trial, task: Task, participation: Participation, algorithm: Algorithm[Any]) -> None:

@@ -33,7 +33,6 @@ class Groups:
         split: the name of the split.
         names: of the groups.
         of: [n], the number of each sample's group.
-        mean: the name of the unweighted mean over groups; None for no such mean.
         by: the property that defines the groups.
         listed: whether the groups' metrics are results; otherwise they only serve statistics over clients.
     """
@@ -41,7 +40,6 @@ class Groups:
     split: str
     names: Sequence[str]
     of: Int[Tensor, "n"]
-    mean: str | None = None
     by: By | None = None
     listed: bool = True
 
@@ -63,7 +61,7 @@ def group(by: By, split: str, data: ClientData, availability: Float[np.ndarray, 
         return None
     if by == "client":
         names = [f"client{i}" for i in range(data.clients)]
-        return Groups(split, names, torch.from_numpy(owner), mean="per_client", by="client")
+        return Groups(split, names, torch.from_numpy(owner), by="client")
     if availability is None:
         raise ValueError("by: 'availability' is not allowed; this participation model does not provide it")
     return Groups(split, ["rare", "often"], torch.from_numpy(is_often(availability)[owner].astype(np.int64)))
@@ -194,8 +192,8 @@ class Tally:
                 }
             if not groups.listed:
                 continue
-            if groups.mean is not None:
-                by_group[groups.mean] = sum(by_group.values()) / len(by_group)
+            if groups.by == "client":
+                by_group["per_client"] = sum(by_group.values()) / len(by_group)
             means |= {f"{groups.split}/{metric}/{name}": mean for name, mean in by_group.items()}
         return means
 

@@ -12,8 +12,6 @@ def sgd(
     """SGD; with momentum it is FedAvgM.
 
     Args:
-        params: the server's model.
-        lr: eta_g.
         momentum: of the steps.
         weight_decay: w; adds w x to the gradient.
     """
@@ -28,8 +26,6 @@ class Yogi(torch.optim.Optimizer):
         x -= lr m / (sqrt(v) + eps)             no bias correction
 
     Args:
-        params: the server's model.
-        lr: eta_g.
         betas: beta_1, beta_2.
         eps: tau of the paper, the degree of adaptivity.
     """
@@ -63,8 +59,6 @@ def adam(
     """Adam, with bias correction.
 
     Args:
-        params: the server's model.
-        lr: eta_g.
         betas: decay rates of the two moments.
         eps: added to the denominator.
     """

@@ -134,7 +134,7 @@ def simulate(
             devices=1,
             precision=precision.lightning,
             callbacks=[*callbacks, rounds],
-            logger=[records] if logger is None else [records, logger],
+            logger=False if logger is None else logger,
             enable_checkpointing=False,
             enable_progress_bar=False,
             enable_model_summary=False,
@@ -148,14 +148,7 @@ def simulate(
             _train(trainer, federation, records, trial)
             if rounds.stopped:
                 raise Interrupted(f"stopped after round {federation.t} of {trial.rounds}")
-            model, server = _numpy(federation.eval_models[""]), _numpy(federation.server)
-            flat = federation.model
-            buffers = {name: _numpy(value) for name, value in zip(flat.buffer_names, flat.buffers_(), strict=True)}
-            if run is not None:
-                if not records.diverged or not run.finished:  # a shorter run that finished here keeps its model
-                    run.save_models(model, server, buffers)
-                if records.diverged:
-                    run.end_as_diverged(federation.t, records.diverged)
+            model, server, buffers = records.end(federation)
     path, t = None if run is None else run.path, federation.t if records.diverged else None
     return Result(trial, model, server, _own_rows(records.history(), trial), path, t, buffers)
 
@@ -194,8 +187,8 @@ def load(folder: Path | str, *, trust: bool = False) -> Result:
     return _stored(run, trial.model_copy(update={"rounds": run.finished or trial.rounds}))
 
 
-class Records(Logger):
-    """Records every evaluation: in memory, and in the run folder if there is one. NaN or infinity ends the run.
+class Records:
+    """The evaluations of a run: in memory, and in the run folder if there is one. NaN or infinity ends the run.
 
     Attributes:
         rows: an evaluation each, by round.
@@ -203,39 +196,45 @@ class Records(Logger):
     """
 
     def __init__(self, run: RunFolder | None) -> None:
-        super().__init__()
         self.run = run
         self.rows = {} if run is None else {int(row["round"]): row for row in run.rows()}
         self.diverged = ""
         self.began = monotonic()
 
-    @property
-    def name(self) -> str:
-        return "rollcall"
-
-    version = name
-
-    def log_hyperparams(self, *_: object, **__: object) -> None:
-        """The settings are in trial.yaml."""
-
-    def log_metrics(self, metrics: dict[str, float], step: int | None = None) -> None:
-        """Record the evaluation after round `step`, unless a number in it is not finite."""
-        assert step is not None
+    def take(self, t: int, metrics: dict[str, float]) -> None:
+        """Record the evaluation after t rounds, unless a number in it is not finite."""
         wrong = [name for name, value in metrics.items() if not math.isfinite(value)]
         if wrong:
-            self.diverged = f"diverged: {wrong[0]} is not finite after round {step}"
+            self.diverged = f"diverged: {wrong[0]} is not finite after round {t}"
             return
-        row = {"round": step, **metrics}
+        row = {"round": t, **metrics}
         # A run that resumes at the round of an evaluation may evaluate again, with the same result.
-        if self.run is not None and not self.has(step):
+        if self.run is not None and not self.has(t):
             self.run.append(row, monotonic() - self.began)
-        self.rows[step] = row
+        self.rows[t] = row
+
+    def look_at(self, server: torch.Tensor, t: int) -> None:
+        """Notice a server's model after t rounds that is NaN or infinite."""
+        # The sum is fast, and NaN or infinite if an entry is. It can also overflow, so look again at the entries.
+        if not server.sum().isfinite() and not server.isfinite().all():
+            self.diverged = f"diverged: parameters are not finite after round {t}"
 
     def resume_at(self, t: int) -> None:
         """Forget the evaluations of later rounds than t. The resumed run makes them again."""
         self.rows = {earlier: row for earlier, row in self.rows.items() if earlier <= t}
         if self.run is not None:
             self.run.resume_at(t)
+
+    def end(self, federation: Federation) -> tuple[np.ndarray, np.ndarray, dict[str, np.ndarray]]:
+        """The final models, as evaluated and the server's, and the buffers; the run folder keeps them."""
+        model, server, flat = _numpy(federation.eval_models[""]), _numpy(federation.server), federation.model
+        buffers = {name: _numpy(value) for name, value in zip(flat.buffer_names, flat.buffers_(), strict=True)}
+        if self.run is not None:
+            if not self.diverged or not self.run.finished:  # a shorter run that finished here keeps its model
+                self.run.save_models(model, server, buffers)
+            if self.diverged:
+                self.run.end_as_diverged(federation.t, self.diverged)
+        return model, server, buffers
 
     def history(self) -> pd.DataFrame:
         """A row for each evaluation, by round."""
@@ -282,10 +281,8 @@ class Rounds(Callback):
 
     def on_train_batch_end(self, trainer: Trainer, federation: LightningModule, *_: object) -> None:
         assert isinstance(federation, Federation)
-        server = federation.server.detach()
-        # The sum is fast, and NaN or infinite if an entry is. It can also overflow, so look again at the entries.
-        if not server.sum().isfinite() and not server.isfinite().all():
-            self.records.diverged = f"diverged: parameters are not finite after round {federation.t}"
+        self.records.look_at(federation.server.detach(), federation.t)
+        if self.records.diverged:
             stop(trainer)
             return
         last = federation.t == self.trial.rounds
@@ -300,7 +297,9 @@ class Rounds(Callback):
         if self.stopped:
             stop(trainer)
 
-    def on_validation_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
+    def on_validation_end(self, trainer: Trainer, federation: LightningModule) -> None:
+        assert isinstance(federation, Federation)
+        self.records.take(federation.t, federation.measured)
         if self.records.diverged:
             stop(trainer)
 

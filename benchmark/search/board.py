@@ -15,7 +15,6 @@ from rollcall.benchmark.config.choice import read
 from rollcall.benchmark.config.digest import RESULTS, digest
 from rollcall.benchmark.config.errors import SettingError, listed
 from rollcall.benchmark.config.experiment import Experiment, Search, names, places, put, put_all
-from rollcall.benchmark.config.trial import Trial
 from rollcall.benchmark.search.cells import VALIDATION, refusal
 from rollcall.benchmark.search.space import assignments, domain, draw_points
 
@@ -94,7 +93,7 @@ class Board:
         count = self.search.finals or 0
         return [int(seed) for seed in self.experiment.axes["seed"].values()][count * search : count * (search + 1)]
 
-    def sample_spec(self, spec: Spec, point: Mapping[str, Any], search: int) -> Spec:
+    def sample(self, spec: Spec, point: Mapping[str, Any], search: int) -> Spec:
         """The settings of a sample's trial: it evaluates held-out training data, in the last rounds alone."""
         evaluation = {
             "every": spec["rounds"],
@@ -104,17 +103,9 @@ class Board:
         held = put(spec, "task.validation", VALIDATION)
         return put_all(held, point) | {"seed": self.search.seeds[search], "evaluation": evaluation}
 
-    def final_spec(self, spec: Spec, point: Mapping[str, Any], seed: int) -> Spec:
+    def final(self, spec: Spec, point: Mapping[str, Any], seed: int) -> Spec:
         """The settings of a final run's trial."""
         return put_all(spec, point) | {"seed": seed}
-
-    def sample(self, spec: Spec, point: Mapping[str, Any], search: int) -> Trial:
-        """The trial of a sample."""
-        return Trial.read(self.sample_spec(spec, point, search))
-
-    def final(self, spec: Spec, point: Mapping[str, Any], seed: int) -> Trial:
-        """The trial of a final run."""
-        return Trial.read(self.final_spec(spec, point, seed))
 
     @staticmethod
     def window(spec: Spec) -> int:

@@ -10,25 +10,23 @@ import json
 import math
 from collections.abc import Callable, Iterator, Sequence
 from datetime import date
-from functools import cached_property, partial
-from itertools import chain
+from functools import cached_property
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
-import torch
 from pydantic import BaseModel, ConfigDict
 
-from rollcall.algorithms import KNOWLEDGE, Algorithm, Round
+from rollcall.algorithms import Algorithm
 from rollcall.benchmark.config.digest import digest, from_copies, serialised
 from rollcall.benchmark.config.errors import SettingError
 from rollcall.benchmark.config.trial import Trial
-from rollcall.benchmark.federation.build import build
+from rollcall.benchmark.federation.build import build, first_traffic
 from rollcall.benchmark.federation.simulation import simulate
 from rollcall.benchmark.process import Interrupted
-from rollcall.benchmark.search.board import Board, best
+from rollcall.benchmark.search.board import Board, Spec, best
 from rollcall.benchmark.sweep.jobs import Job, Sweep
 from rollcall.benchmark.sweep.lockstep import run_lockstep
 from rollcall.benchmark.sweep.run import Execution, run_jobs
@@ -105,10 +103,7 @@ class Marks(Part):
     @classmethod
     def of(cls, method: Algorithm[Any]) -> "Marks":
         """Those of a method."""
-        x = torch.ones(1)
-        known: dict[str, Any] = dict.fromkeys(KNOWLEDGE, x)
-        call = Round(0, torch.arange(1), 1.0, x, **known)
-        traffic, properties = method.traffic(method.init(x, 1), call), method.properties
+        traffic, properties = first_traffic(method, 1), method.properties
         return cls(
             knows=list(method.requires),
             stores=properties.stores,
@@ -176,7 +171,7 @@ class Entry(Part):
 
 
 class Method(NamedTuple):
-    """A method to enter: its label, its settings, the space of its search, its own files' texts by name."""
+    """A method to enter: its label, its settings, and the space of its search."""
 
     label: str
     algorithm: Any
@@ -195,7 +190,7 @@ class Plan:
         self.impossible = {name: "left out by the board" for name in board.patterns if name not in conditions}
         for name, spec in list(conditions.items()):
             try:
-                build(board.sample(spec, self.draws[0][0], 0))
+                build(Trial.read(board.sample(spec, self.draws[0][0], 0)))
             except SettingError as error:
                 self.impossible[name] = str(error)
                 del conditions[name]
@@ -211,7 +206,7 @@ class Plan:
         folder = f"{self.board.name}/search"
         return {
             (name, search): [
-                Job(self.board.sample(self.conditions[name], point, search), folder, self.store)
+                Job(Trial.read(self.board.sample(self.conditions[name], point, search)), folder, self.store)
                 for point in self.draws[search]
             ]
             for name, search in self.keys
@@ -225,19 +220,13 @@ class Plan:
     @cached_property
     def finals(self) -> dict[tuple[str, int], list[Job]]:
         """The final runs of each search; none if all its samples diverged."""
-        chosen = {key: best(scores) for key, scores in self.scores.items()}
-        return {
-            (name, search): [
-                Job(
-                    self.board.final(self.conditions[name], self.draws[search][index], seed),
-                    self.board.name,
-                    self.store,
-                )
-                for seed in self.board.finals(search)
-            ]
-            for (name, search), index in chosen.items()
-            if index is not None
-        }
+        finals, board = {}, self.board
+        for (name, search), scores in self.scores.items():
+            if (index := best(scores)) is not None:
+                spec, point = self.conditions[name], self.draws[search][index]
+                trials = (Trial.read(board.final(spec, point, seed)) for seed in board.finals(search))
+                finals[name, search] = [Job(trial, board.name, self.store) for trial in trials]
+        return finals
 
     def searched(self, name: str, search: int) -> Searched:
         """The results of a search."""
@@ -373,12 +362,12 @@ def _of_search(board: Board, entry: Entry, spec: dict[str, Any], number: int, on
     stated: dict[str, Any] = {"seed": one.seed}
     due: dict[str, Any] = {"seed": board.search.seeds[number]}
     stated |= {f"sample {i}": (sample.settings, sample.run) for i, sample in enumerate(one.samples)}
-    due |= {f"sample {i}": (point, digest(board.sample_spec(spec, point, number))) for i, point in enumerate(draws)}
+    due |= {f"sample {i}": (point, digest(board.sample(spec, point, number))) for i, point in enumerate(draws)}
     stated["best"], due["best"] = one.best, chosen
     stated |= {f"final run {i}": (run.seed, run.rounds, run.run) for i, run in enumerate(one.finals)}
     if chosen is not None and chosen < len(draws):
         due |= {
-            f"final run {i}": (seed, spec["rounds"], digest(board.final_spec(spec, draws[chosen], seed)))
+            f"final run {i}": (seed, spec["rounds"], digest(board.final(spec, draws[chosen], seed)))
             for i, seed in enumerate(board.finals(number))
         }
     for key in dict.fromkeys([*stated, *due]):
@@ -412,23 +401,20 @@ class Rerun(NamedTuple):
 def rerun(entry: Entry, board: Board, every: bool, seed: int | None = None) -> Iterator[Rerun]:
     """Run one sample and one final run again, drawn at random, or all of them."""
     rng = np.random.default_rng(seed)
-    samples: list[tuple[str, float | None, Callable[[], Trial], str]] = []
-    finals: list[tuple[str, float | None, Callable[[], Trial], str]] = []
+    samples: list[tuple[str, float | None, Spec, str]] = []
+    finals: list[tuple[str, float | None, Spec, str]] = []
     with TemporaryDirectory() as folder:
         for name, spec in conditions_of(entry, board, Path(folder)).items():
             for number, one in enumerate(entry.cells.get(name, ())):
                 where = f"{name}, search {number}"
                 for index, sample in enumerate(one.samples):
-                    made = partial(board.sample, spec, sample.settings, number)
+                    made = board.sample(spec, sample.settings, number)
                     samples.append((f"{where}, sample {index}", sample.score, made, SCORE))
                 for run in one.finals if one.best is not None else ():
-                    made = partial(board.final, spec, one.samples[one.best or 0].settings, run.seed)
+                    made = board.final(spec, one.samples[one.best or 0].settings, run.seed)
                     finals.append((f"{where}, seed {run.seed}", run.value, made, RESULT))
-        chosen = [runs if every else [runs[rng.integers(len(runs))]] for runs in (samples, finals) if runs]
-        for where, stated, make, column in chain.from_iterable(chosen):
-            trial = make()
-            outcome = simulate(trial)
-            measured = None
-            if outcome.diverged is None:
-                measured = mean_of(outcome.history, column, trial.rounds, board.last)
-            yield Rerun(where, stated, measured)
+        for runs in filter(None, (samples, finals)):
+            for where, stated, made, column in runs if every else [runs[rng.integers(len(runs))]]:
+                outcome = simulate(made)
+                mean = mean_of(outcome.history, column, made["rounds"], board.last)
+                yield Rerun(where, stated, mean if outcome.diverged is None else None)

@@ -6,12 +6,10 @@ in a thread of its own, one thread at a time. Where its method calls the clients
 the vectorised engine serves those of the earliest round. The results are those of `simulate` up to rounding.
 """
 
-import math
 import sys
 from collections.abc import Callable, Iterable, Sequence
-from contextlib import ExitStack
 from functools import cache
-from threading import Lock, Thread
+from threading import Semaphore, Thread
 from time import monotonic, process_time
 from types import SimpleNamespace
 from typing import Any
@@ -27,7 +25,7 @@ from rollcall.benchmark.engines import Engine, Vectorised, Work, float32_product
 from rollcall.benchmark.engines.base import LocalState
 from rollcall.benchmark.federation.build import build
 from rollcall.benchmark.federation.module import Federation
-from rollcall.benchmark.federation.simulation import quiet
+from rollcall.benchmark.federation.simulation import Records, quiet
 from rollcall.benchmark.process import Interrupted, free_cycles, stop_requests
 from rollcall.benchmark.sweep.jobs import Job, run_inline
 
@@ -77,9 +75,7 @@ class Seat:
 
     def __init__(self, job: Job, federation: Federation, engine: Engine) -> None:
         self.job, self.federation, self.engine = job, federation, engine
-        self.go, self.back = Lock(), Lock()  # both are held while nothing is handed over
-        self.go.acquire()
-        self.back.acquire()
+        self.go, self.back = Semaphore(0), Semaphore(0)
         self.request: Request | None = None
         self.error = ""
         self.stop = False
@@ -209,35 +205,24 @@ def train(seat: Seat, engine: Any) -> None:
     optimizer = federation.configure_optimizers()
     federation.__dict__ |= {"optimizers": lambda: optimizer}
     federation.trainer = SimpleNamespace(loggers=[], callback_metrics={})  # type: ignore[assignment, unused-ignore]
-    loaders, device = federation.val_dataloader(), federation.device
-    with ExitStack() as stack, torch.no_grad():
-        stack.enter_context(run.running(trial, device=device.type, threads=1))
-        run.resume_at(-1)
+    loaders, device, records = federation.val_dataloader(), federation.device, Records(run)
 
-        def evaluate() -> str:
-            """Record an evaluation; returns what is not finite."""
-            federation.on_validation_epoch_start()
-            for index, loader in enumerate(loaders):
-                for number, batch in enumerate(loader):
-                    federation.validation_step(tuple(column.to(device) for column in batch), number, index)
-            federation.on_validation_epoch_end()
-            wrong = [name for name, value in federation.measured.items() if not math.isfinite(value)]
-            if not wrong:
-                run.append({"round": federation.t, **federation.measured})
-            return f"{wrong[0]} is" if wrong else ""
+    def evaluate() -> None:
+        records.began = monotonic()  # the seat counts the seconds
+        federation.on_validation_epoch_start()
+        for index, loader in enumerate(loaders):
+            for number, batch in enumerate(loader):
+                federation.validation_step(tuple(column.to(device) for column in batch), number, index)
+        federation.on_validation_epoch_end()
+        records.take(federation.t, federation.measured)
 
-        wrong = evaluate()
-        while federation.t < trial.rounds and not wrong:
+    with run.running(trial, device=device.type, threads=1), torch.no_grad():
+        records.resume_at(-1)
+        evaluate()
+        while federation.t < trial.rounds and not records.diverged:
             federation.training_step(federation.t, 0)
-            x = federation.server  # the sum is fast, but can overflow: see `simulation.Rounds`
-            if not x.sum().isfinite() and not x.isfinite().all():
-                wrong = "parameters are"
-            elif trial.evaluation.due(federation.t, trial.rounds):
-                wrong = evaluate()
-        model, server = (
-            value.detach().cpu().numpy().copy() for value in (federation.eval_models[""], federation.server)
-        )
-        run.save_models(model, server, {})
+            records.look_at(federation.server, federation.t)
+            if not records.diverged and trial.evaluation.due(federation.t, trial.rounds):
+                evaluate()
+        records.end(federation)
         run.ends_with(seconds=round(seat.seconds, 3))
-        if wrong:
-            run.end_as_diverged(federation.t, f"diverged: {wrong} not finite after round {federation.t}")

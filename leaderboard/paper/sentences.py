@@ -7,14 +7,7 @@ from typing import Any
 
 from rollcall.benchmark.config.metric import Metric
 from rollcall.benchmark.config.text import counted
-from rollcall.leaderboard.paper.claims import (
-    UNDECIDED,
-    VERDICTS,
-    ClaimResult,
-    PlaceResult,
-    Told,
-    Verdict,
-)
+from rollcall.leaderboard.paper.claims import UNDECIDED, VERDICTS, ClaimResult, PlaceResult, Told, Verdict
 from rollcall.leaderboard.paper.experiment import Cause
 from rollcall.leaderboard.paper.quantities import FEWEST, Estimate, Quantity
 from rollcall.leaderboard.render import finite

@@ -396,7 +396,7 @@ def _put(file: Path, text: str) -> None:
 
 def _embedded(value: Any) -> Markup:
     """Plain values as JSON that may stand in a <script> element."""
-    text = strict_json(value, indent=None, separators=(",", ":"))
+    text = strict_json(value, indent=None)
     return Markup(text.replace("<", r"\u003c").replace("\u2028", r"\u2028").replace("\u2029", r"\u2029"))
 
 
@@ -497,11 +497,7 @@ def _experiment(one: Shown, claims: Sequence[dict[str, Any]], methods: Mapping[s
 
 
 PAGES = Environment(
-    loader=FileSystemLoader(TEMPLATES),
-    autoescape=True,
-    undefined=StrictUndefined,
-    trim_blocks=True,
-    lstrip_blocks=True,
+    loader=FileSystemLoader(TEMPLATES), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
 )
 PAGES.globals |= {"method_name": method_name, "model_name": model_name, "label_name": label_name, "place": _place}
 PAGES.globals |= {"is_number": lambda entry: isinstance(entry, Number), "version": version("rollcall-fl")}

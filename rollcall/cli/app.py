@@ -7,11 +7,11 @@ import typer
 
 from rollcall.benchmark.config.errors import SettingError
 from rollcall.benchmark.process import Interrupted, collect_garbage_seldom, keep_freed_memory
-from rollcall.cli import check, leaderboard, machine, papers, participation, run, show, store, tune
+from rollcall.cli import check, leaderboard, machine, papers, participation, run, show, store
 from rollcall.cli.options import INTERRUPTED
 
 PANELS: dict[str, dict[str, Callable[..., None]]] = {
-    "Run": {"run": run.run, "tune": tune.tune, "status": store.status, "bench": machine.bench},
+    "Run": {"run": run.run, "tune": run.tune, "status": store.status, "bench": machine.bench},
     "Look": {
         "list": show.list_,
         "show": show.show,

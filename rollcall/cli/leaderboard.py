@@ -12,21 +12,8 @@ from rollcall.benchmark.config.errors import SettingError, listed
 from rollcall.benchmark.config.experiment import LIBRARY, names
 from rollcall.benchmark.config.metric import COSTS
 from rollcall.benchmark.config.text import command, parse_all, strict_json
-from rollcall.cli.options import (
-    METRIC,
-    RECORD,
-    STORE,
-    Json,
-    Mine,
-    Name,
-    Only,
-    Store,
-    Variant,
-    err,
-    file_of_runs,
-    out,
-    say,
-)
+from rollcall.cli import options as opt
+from rollcall.cli.options import METRIC, RECORD, STORE, err, file_of_runs, out, say
 from rollcall.leaderboard.paper.experiment import PaperExperiment
 
 if TYPE_CHECKING:
@@ -39,13 +26,13 @@ Form = Literal["terminal", "md", "csv", "latex"]
 
 
 def leaderboard(
-    experiment: Name,
-    variant: Variant = "",
+    experiment: opt.Name,
+    variant: opt.Variant = "",
     metric: Annotated[
         list[str] | None, typer.Option(metavar=METRIC, help="A column; the first ranks. Default: the experiment's.")
     ] = None,
-    only: Only = None,
-    mine: Mine = False,
+    only: opt.Only = None,
+    mine: opt.Mine = False,
     against: Annotated[
         str, typer.Option(metavar="METHOD", help="Show differences to this method, paired by seed.")
     ] = "",
@@ -62,11 +49,11 @@ def leaderboard(
     html: Annotated[
         Path | None, typer.Option(metavar="DIR", help="Write pages for a browser into this folder, as `site` does.")
     ] = None,
-    store: Store = STORE,
+    store: opt.Store = STORE,
     mlflow: Annotated[
         str, typer.Option(metavar="URI", help="Read your runs from this MLflow server or database.")
     ] = "",
-    as_json: Json = False,
+    as_json: opt.Json = False,
 ) -> None:
     """Print an experiment's table, and write it with a figure.
 
@@ -194,9 +181,9 @@ def compare(
         str, typer.Argument(metavar="EXPERIMENT", help="A name or a YAML file. Default: all that have both.")
     ] = "",
     metric: Annotated[str, typer.Option(metavar=METRIC, help="Default: the first metric of each experiment.")] = "",
-    mine: Mine = False,
-    store: Store = STORE,
-    as_json: Json = False,
+    mine: opt.Mine = False,
+    store: opt.Store = STORE,
+    as_json: opt.Json = False,
 ) -> None:
     """Compare two methods, or two variants, cell by cell.
 

@@ -93,10 +93,7 @@ def test_markov_varying_tracks_with_the_lag_of_its_chain():
 
 @pytest.mark.parametrize(
     ("variation", "factor"),
-    [
-        (sine, lambda t: 0.6 + 0.4 * np.sin(2 * np.pi * t / 40)),
-        (staircase, lambda t: 1.0 if t % 40 < 20 else 0.4),
-    ],
+    [(sine, lambda t: 0.6 + 0.4 * np.sin(2 * np.pi * t / 40)), (staircase, lambda t: 1.0 if t % 40 < 20 else 0.4)],
 )
 def test_bernoulli_follows_a_variation(variation, factor):
     m = 20_000

@@ -1,7 +1,4 @@
-"""Analyses of [CAF]: results about participation itself, checks of single statements, and the decisions of Fig. 5.
-
-Exact, or on roll calls; `decisions` trains. Claims put bounds on the columns of a table.
-"""
+"""Analyses of [CAF], exact or on roll calls; `decisions`, of Fig. 5, trains. Claims put bounds on their columns."""
 
 from collections.abc import Iterable
 from functools import reduce

@@ -1,7 +1,4 @@
-"""Analyses of [PBC]: results about participation itself, and checks of single statements, without training.
-
-Exact, or on roll calls. Claims put bounds on the columns of a table.
-"""
+"""Analyses of [PBC]: participation itself and single statements, exact or on roll calls; claims bound their columns."""
 
 from collections.abc import Callable, Iterator
 from itertools import combinations
@@ -14,10 +11,7 @@ from jaxtyping import Float
 from rollcall.participation.analyses import row
 from rollcall.participation.base import Participation, Population, check, stream
 from rollcall.participation.probabilities import Source, class_shares, class_weights
-from rollcall.participation.weights import (
-    effective_weights_independent,
-    normalised,
-)
+from rollcall.participation.weights import effective_weights_independent, normalised
 
 
 def _mixing(p: Float[np.ndarray, "m"], at_once: int = 0) -> Iterator[tuple[float, Float[np.ndarray, "m m"]]]:

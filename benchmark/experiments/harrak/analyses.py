@@ -1,7 +1,4 @@
-"""Analyses of [HAR]: results about participation itself, and checks of single statements, without training.
-
-Exact, or on roll calls. Claims put bounds on the columns of a table.
-"""
+"""Analyses of [HAR]: participation itself and single statements, exact or on roll calls; claims bound their columns."""
 
 from functools import reduce
 from itertools import product
@@ -11,13 +8,7 @@ import numpy as np
 import pandas as pd
 
 from rollcall.participation.analyses import row
-from rollcall.participation.weights import (
-    Reading,
-    effective_weights_independent,
-    group_counts,
-    l1_distance,
-    normalised,
-)
+from rollcall.participation.weights import Reading, effective_weights_independent, group_counts, l1_distance, normalised
 
 
 def fedsgd_bounds(

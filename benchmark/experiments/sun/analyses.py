@@ -1,7 +1,4 @@
-"""Analyses of [Sun]: results about participation itself, and checks of single statements, without training.
-
-Exact, or on roll calls. Claims put bounds on the columns of a table.
-"""
+"""Analyses of [Sun]: participation itself and single statements, exact or on roll calls; claims bound their columns."""
 
 from collections import deque
 from collections.abc import Iterator
@@ -16,10 +13,7 @@ from jaxtyping import Float
 from rollcall.participation.analyses import row
 from rollcall.participation.base import stream
 from rollcall.participation.minimum_separation import stationary_separation
-from rollcall.participation.weights import (
-    l1_distance,
-    normalised,
-)
+from rollcall.participation.weights import l1_distance, normalised
 
 
 def separation_law(

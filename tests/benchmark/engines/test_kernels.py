@@ -11,9 +11,7 @@ from rollcall.benchmark.engines.kernels import FastKernels
 
 
 @pytest.mark.parametrize(
-    "options",
-    [{}, {"stride": 2, "padding": 1}, {"stride": (1, 2), "padding": (2, 0), "bias": False}],
-    ids=str,
+    "options", [{}, {"stride": 2, "padding": 1}, {"stride": (1, 2), "padding": (2, 0), "bias": False}], ids=str
 )
 def test_patches_times_weights_is_the_convolution(options, monkeypatch):
     torch.manual_seed(1)

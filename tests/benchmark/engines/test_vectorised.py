@@ -11,8 +11,7 @@ from rollcall.benchmark.engines import LocalTraining
 def test_memory_decides_only_how_many_are_computed_at_once():
     _, roomy, x = rigs()
     engine = roomy.engine
-    size = engine.chunk_size
-    each = size.bytes_per_client + 16 * (size.bytes_per_sample + STEPS * size.bytes_per_step_sample)
+    each = engine.bytes_of_client + 16 * (engine.bytes_of_pass + STEPS * engine.bytes_of_sample)
     clients, draw = torch.arange(6), torch.Generator().manual_seed(2)
     start, correct = x + 0.1 * torch.randn(2, 6, len(x), generator=draw, dtype=torch.float64)
     options = {"scale": torch.linspace(0.5, 2.0, 6, dtype=torch.float64), "correct": correct - x}

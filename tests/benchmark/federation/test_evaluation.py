@@ -17,11 +17,11 @@ from rollcall.tasks.partitions import dirichlet
 def test_means_over_uneven_batches_and_groups():
     """Five samples in batches of 3 and 2; group b is met in both, c in neither."""
     of = torch.tensor([0, 1, 1, 0, 1])
-    tally = Tally({"test": 5, "train": 1}, [Groups("test", ["a", "b", "c"], of, mean="each")])
+    tally = Tally({"test": 5, "train": 1}, [Groups("test", ["a", "b", "c"], of, by="client")])
     tally.take("test", 0, 3, {"loss": torch.tensor([1.0, 2.0, 4.0]), "distance": torch.tensor(7.0)})
     tally.take("test", 3, 2, {"loss": torch.tensor([10.0, 30.0]), "distance": torch.tensor(7.0)})
     tally.take("train", 0, 1, {"loss": torch.tensor([5.0])})
-    groups = {"test/loss/a": 11 / 2, "test/loss/b": 36 / 3, "test/loss/each": (11 / 2 + 12) / 2}
+    groups = {"test/loss/a": 11 / 2, "test/loss/b": 36 / 3, "test/loss/per_client": (11 / 2 + 12) / 2}
     assert tally.means() == pytest.approx({"test/loss": 47 / 5, "test/distance": 7.0, "train/loss": 5.0} | groups)
 
 
