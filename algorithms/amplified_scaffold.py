@@ -103,9 +103,8 @@ class AmplifiedScaffold(Algorithm[Period]):
         seen = n.nonzero().flatten()
         new = G[seen] / n[seen, None]
         c = c + (new - c_i[seen]).sum(dim=0) / call.clients
-        return step + (self.gamma - 1) * u, Period(
-            c, c_i.put(seen, new), G.cleared(), torch.zeros_like(n), torch.zeros_like(u)
-        )
+        none, zero = torch.zeros_like(n), torch.zeros_like(u)
+        return step + (self.gamma - 1) * u, Period(c, c_i.put(seen, new), Rows.begin(zero, call.clients), none, zero)
 
     def traffic(self, state: Period, call: Round) -> Traffic:
         return Traffic(up=2 * len(call.active), down=2 * len(call.active))

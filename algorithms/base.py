@@ -258,10 +258,6 @@ class Rows:
         values.index_copy_(0, place, rows)
         return Rows(values, self.place.index_copy(0, clients, place))
 
-    def cleared(self) -> "Rows":
-        """A new table in which every client has the shared row again."""
-        return Rows(self.values[:1].clone(), torch.zeros_like(self.place))
-
     def mean(self, weights: Float[Tensor, "m"] | None = None) -> Float[Tensor, "d"]:
         """The mean row [d] over all m clients, with weights that sum to 1 if they differ."""
         if weights is not None:

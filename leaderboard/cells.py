@@ -18,8 +18,9 @@ from rollcall.benchmark.config.digest import digest, serialised
 from rollcall.benchmark.config.experiment import Experiment, GridPoint, places
 from rollcall.benchmark.config.metric import Metric
 from rollcall.benchmark.config.optimization import SCHEDULES
+from rollcall.leaderboard.paper.quantities import Crossing
 from rollcall.leaderboard.render import Number, number
-from rollcall.leaderboard.runs import Run, first_round, unarchive
+from rollcall.leaderboard.runs import Run, unarchive
 
 Labels = tuple[tuple[str, str], ...]
 
@@ -134,7 +135,7 @@ class Cell:
         if self.diverged or not self.runs or not all(run.has(metric) for run in self.runs.values()):
             return math.nan
         if metric.threshold is not None:
-            return self.reached(metric)
+            return self.crossing(metric).mean
         values = self.finals(metric, last_rounds)
         return float(values.mean()) if len(values) == len(self.runs) else math.nan
 
@@ -153,17 +154,14 @@ class Cell:
         sd = float(values.std(ddof=1)) if math.isfinite(values.sum()) else math.nan
         return number(mean, sd, lambda value: metric.text(value, sd))
 
-    def curves(self, metric: Metric) -> pd.DataFrame:
-        """The evaluations that all runs have, by round, with a column for each seed."""
-        return pd.concat([run.curve(metric) for run in self.runs.values()], axis=1).dropna()
-
-    def reached(self, metric: Metric) -> float:
-        """The first round at which the mean curve over seeds reaches a threshold, or the mean cost until then.
-
-        Infinite if it does not.
-        """
-        t = first_round(self.curves(metric).mean(axis=1), metric)
-        return float(np.mean([run.spent(metric.over).get(t, math.inf) for run in self.runs.values()]))
+    def crossing(self, metric: Metric) -> Crossing:
+        """The first round at which the mean curve over the seeds reaches the threshold, or the mean cost until then."""
+        assert metric.threshold is not None
+        runs = list(self.runs.values())
+        curves = pd.concat([run.curve(metric) for run in runs], axis=1).dropna()
+        spent = np.array([run.spent(metric.over).reindex(curves.index) for run in runs])
+        end = np.array([run.end(metric) for run in runs])
+        return Crossing(curves.to_numpy().T, spent, end, metric.threshold, self.exact)
 
     def evaluations(self, metric: Metric, last_rounds: int) -> int:
         """How many evaluations of a run its mean is of; 0 if they do not cover the window."""

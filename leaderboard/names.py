@@ -53,11 +53,6 @@ def labelled(method: str, label: str) -> str:
     return shown if shown.startswith(name) else name if name.endswith(f" {shown}") else f"{name}, {shown}"
 
 
-def model_name(label: str) -> str:
-    """The display name of a participation model."""
-    return label_name("participation", label)
-
-
 def label_name(axis: str, label: str) -> str:
     """The display text of a label on an axis: a kind such as `participation`, or a setting such as `task.model`.
 

@@ -168,7 +168,9 @@ class Run:
                 at which it was at most `at`; NaN if the run ended earlier.
         """
         if metric.threshold is not None:
-            return float(self.spent(metric.over).get(first_round(self.curve(metric), metric), math.inf))
+            curve = self.curve(metric)
+            reached = curve.index[curve >= metric.threshold]
+            return float(self.spent(metric.over).get(reached[0], math.inf)) if len(reached) else math.inf
         if at is None:
             window = self.window(metric, last_rounds)
             return float(window.mean()) if len(window) else math.nan
@@ -202,12 +204,6 @@ def _due(evaluation: str, rounds: int, split: str, last_rounds: int) -> Int[np.n
         return how.due(t, rounds) and (splits is None or split in splits or split not in known)
 
     return np.array([t for t in range(max(0, rounds - last_rounds) + 1, rounds + 1) if measured(t)], int)
-
-
-def first_round(curve: pd.Series, metric: Metric) -> float:
-    """The first round at which a curve reaches the threshold of a metric; infinite if it does not."""
-    reached = curve.index[curve >= metric.threshold]
-    return float(reached[0]) if len(reached) else math.inf
 
 
 def finished(

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from scipy.special import stdtr, stdtrit
+from scipy.special import stdtr
 
 from rollcall.benchmark.config.errors import SettingError, listed
 from rollcall.benchmark.config.trial import Trial
@@ -23,6 +23,7 @@ from rollcall.benchmark.search.board import Board
 from rollcall.benchmark.search.entry import ENDING, Entry, Final
 from rollcall.benchmark.search.space import domain
 from rollcall.leaderboard.names import method_name
+from rollcall.leaderboard.paper.quantities import half_width
 from rollcall.leaderboard.render import Column, Number, Table
 from rollcall.leaderboard.render import Entry as Shown
 from rollcall.leaderboard.runs import HERE, PACKAGE
@@ -150,10 +151,7 @@ class Standing:
 def interval(values: Sequence[float] | pd.Series) -> Interval:
     """The mean, and half the width of its 95 % interval (Student's t); NaN for one value."""
     numbers = np.asarray(values, dtype=float)
-    if len(numbers) < 2:
-        return float(numbers.mean()), math.nan
-    error = numbers.std(ddof=1) / math.sqrt(len(numbers))
-    return float(numbers.mean()), float(stdtrit(len(numbers) - 1, 1 - LEVEL / 2) * error)
+    return float(numbers.mean()), float(half_width(numbers)) if len(numbers) > 1 else math.nan
 
 
 def p_value(differences: pd.Series) -> float:
@@ -176,18 +174,18 @@ def holm(p: Mapping[str, float]) -> dict[str, float]:
     return {name: corrected[name] for name in p}
 
 
-def standing(board: Board, store: Path | None = None, more: Sequence[Entry] = (), kept: bool = True) -> Standing:
-    """The board with its entries: `kept` ones, those in the store, and more, which replace them.
+def standing(board: Board, store: Path | None = None, kept: bool = True) -> Standing:
+    """The board with its entries: `kept` ones, and those in the store, which replace them.
 
     Raises:
         SettingError: there is none, or one of the user's own is of another rule.
     """
     folders = [*([PACKAGE, HERE] if kept else []), *([store] if store else [])]
     files = {file.stem: file for folder in folders for file in sorted((folder / board.name).glob(f"*{ENDING}"))}
-    entries = {name: Entry.read(file) for name, file in files.items()} | {entry.method: entry for entry in more}
+    entries = {name: Entry.read(file) for name, file in files.items()}
     for name, entry in entries.items():
         if entry.rule != board.rule:
-            raise SettingError(f"{files.get(name, name)}: is an entry of another rule of {board.name}; enter it again")
+            raise SettingError(f"{files[name]}: is an entry of another rule of {board.name}; enter it again")
     if not entries:
         raise SettingError(f"{board.name}: has no entries; first: rollcall enter METHOD --board {board.name}")
     known = [name for name in board.methods if name in entries]
@@ -200,43 +198,37 @@ def points(value: Interval, sign: str = "") -> str:
     return "" if math.isnan(mean) else f"{mean:{sign}z.1f}" + ("" if math.isnan(half) else f" ± {half:.1f}")
 
 
-def _table(standing: Standing, columns: Mapping[Column, Mapping[str, Shown]], told: str, best_of: str = "") -> Table:
-    """A row for each method, the best mean rank first; an entry of a column that has none is empty."""
-    head: tuple[Column, list[Shown]] = Column("method", words=True, axis="algorithm"), [*standing.order]
-    listed = [(column, [entries.get(name, "") for name in standing.order]) for column, entries in columns.items()]
-    return Table.of_columns([head, *listed], told, best_of)
+METHOD = Column("method", words=True, axis="algorithm")
 
 
 def result_table(standing: Standing, baseline: str) -> Table:
     """A row for each method: accuracy by condition, worst condition, largest loss, mean rank, and what it needs."""
-    control = standing.board.patterns[0]
-    rows: dict[str, list[str]] = {}
+    control, names = standing.board.patterns[0], [*standing.values]
+    apart = {name: standing.differences(name, baseline) for name in names}
+    groups = {name: standing.group(name) for name in names}
+
+    def accuracy(method: str, name: str) -> Shown:
+        if method not in standing.values[name]:
+            return ""
+        mean, half = interval(standing.values[name][method])
+        mark = "†" if method in apart[name] and apart[name][method].significant else ""
+        return Number(mean, half, f"{mean:.1f}", f"{half:.1f}{mark}", best=method in groups[name])
+
+    rows: list[list[Shown]] = []
     for method in standing.order:
         worst = min((float(standing.values[name][method].mean()), name) for name in standing.conditions(method))
         loss = max(standing.losses(method, control).values(), default=(math.nan, math.nan))
-        place = points(interval(standing.ranks[method])), f"{count_best(standing, method)} of {len(standing.values)}"
         marks = standing.entries[method].marks
-        knows = " ".join(SYMBOLS.get(one, one) for one in marks.knows)
-        needs = knows, marks.stores, f"{marks.up}+{marks.down}", "yes" if marks.absent else ""
-        rows[method] = [*place, f"{worst[0]:.1f} {worst[1]}", points(loss), *needs]
-    heads = [Column("mean rank", group="rank"), Column("best group in", group="rank")]
+        row: list[Shown] = [method, points(interval(standing.ranks[method]))]
+        row += [f"{count_best(standing, method)} of {len(names)}", *(accuracy(method, name) for name in names)]
+        row += [f"{worst[0]:.1f} {worst[1]}", points(loss), " ".join(SYMBOLS.get(one, one) for one in marks.knows)]
+        rows.append([*row, marks.stores, f"{marks.up}+{marks.down}", "yes" if marks.absent else ""])
+    heads = [METHOD, Column("mean rank", group="rank"), Column("best group in", group="rank")]
+    heads += [Column(name, group=name) for name in names]
     heads += [Column("worst", group="worst"), Column(f"largest loss from {control}", group="worst")]
-    needs_of = {"knows": True, "stores": True, "sends": False, "absent compute": True}
-    heads += [Column(title, words=words, group="needs") for title, words in needs_of.items()]
-    beside: list[tuple[Column, dict[str, Shown]]] = [
-        (head, {name: row[index] for name, row in rows.items()}) for index, head in enumerate(heads)
-    ]
-    accuracy: list[tuple[Column, dict[str, Shown]]] = []
-    for name, table in standing.values.items():
-        group, apart = standing.group(name), standing.differences(name, baseline)
-        cells: dict[str, Shown] = {}
-        for method in map(str, table):
-            mean, half = interval(table[method])
-            mark = "†" if method in apart and apart[method].significant else ""
-            cells[method] = Number(mean, half, f"{mean:.1f}", f"{half:.1f}{mark}", best=method in group)
-        accuracy.append((Column(name, group=name), cells))
-    columns = dict([*beside[:2], *accuracy, *beside[2:]])
-    return _table(standing, columns, caption(standing, baseline), " or not told apart from it (paired t test, Holm)")
+    needs = {"knows": True, "stores": True, "sends": False, "absent compute": True}
+    heads += [Column(title, words=words, group="needs") for title, words in needs.items()]
+    return Table(heads, rows, caption(standing, baseline), " or not told apart from it (paired t test, Holm)")
 
 
 def count_best(standing: Standing, method: str) -> int:
@@ -281,54 +273,50 @@ def at_edges(standing: Standing) -> str:
 
 def difference_table(standing: Standing, baseline: str) -> Table:
     """Differences of all methods to a baseline by condition; an empty one is the best of each condition."""
-    columns: dict[Column, dict[str, Shown]] = {}
+    heads, rows = [METHOD], [[method] for method in standing.order]
     for name in standing.values:
         other = baseline or standing.best(name)
-        column = Column(name, group=name)
-        if not baseline:
-            column = Column(f"{name} (best: {other})", named=f"{name} (best: {method_name(other)})", group=name)
-        texts = columns.setdefault(column, {})
-        for method, one in standing.differences(name, other).items():
-            texts[method] = points((one.mean, one.half), "+") + ("†" if one.significant else "")
+        title, named = ("", "") if baseline else (f" (best: {other})", f"{name} (best: {method_name(other)})")
+        heads.append(Column(name + title, named=named, group=name))
+        apart = standing.differences(name, other)
+        for row, method in zip(rows, standing.order, strict=True):
+            one = apart.get(method)
+            row.append(points((one.mean, one.half), "+") + "†" * one.significant if one else "")
     told = (
         f"points of accuracy minus {baseline or 'the best of each pattern'}, paired by search, with the 95 % interval; "
         "†: significant at 5 % (t test, Holm over methods)"
     )
-    return _table(standing, columns, told)
+    return Table(heads, [[*row] for row in rows], told)
 
 
 def loss_table(standing: Standing) -> Table:
     """The loss of each method from the control to each condition."""
     control, *others = standing.board.patterns
     losses = {method: standing.losses(method, control) for method in standing.order}
-    columns: dict[Column, dict[str, Shown]] = {
-        Column(name, group=name): {method: points(one[name]) for method, one in losses.items() if name in one}
-        for name in others
-    }
+    rows: list[list[Shown]] = [
+        [method, *(points(one[name]) if name in one else "" for name in others)] for method, one in losses.items()
+    ]
     told = f"points of accuracy under {control} minus those under the pattern, paired by search, with the 95 % interval"
-    return _table(standing, columns, told)
+    return Table([METHOD, *(Column(name, group=name) for name in others)], rows, told)
 
 
 def cost_table(standing: Standing, target: float = 0.9) -> Table:
     """What a method costs, means over all final runs; and rounds and uploads until the target, medians over them."""
-    rows: dict[str, list[str]] = {}
+    rows: list[list[Shown]] = []
     for method in standing.order:
         runs = standing.finals(method)
         gradients, up, down, stored = (
             np.mean([run.costs[name] for run in runs]) for name in ("gradients", "floats_up", "floats_down", "memory")
         )
         until_target = [until(runs, target, cost) for cost in ("round", "floats_up")]
-        rows[method] = [f"{gradients:,.0f}", f"{up + down:.3g}", f"{stored:.3g}", *until_target]
+        rows.append([method, f"{gradients:,.0f}", f"{up + down:.3g}", f"{stored:.3g}", *until_target])
     heads = ["client gradients", "floats sent", "floats stored"]
     heads += [f"{what} to {100 * target:g} %" for what in ("rounds", "uploads")]
-    columns: dict[Column, dict[str, Shown]] = {
-        Column(head, group=head): {name: row[index] for name, row in rows.items()} for index, head in enumerate(heads)
-    }
     told = (
         "means over all final runs; until the target: medians over them, and the share that reaches it; uploads in "
         "floats"
     )
-    return _table(standing, columns, told)
+    return Table([METHOD, *(Column(head, group=head) for head in heads)], rows, told)
 
 
 def until(runs: Sequence[Final], target: float, cost: str) -> str:

@@ -19,7 +19,7 @@ from rollcall.participation.base import (
     stream,
 )
 from rollcall.participation.probabilities import Probability, Variation, mean_over_period, resolve
-from rollcall.participation.weights import effective_weights_groups, effective_weights_independent
+from rollcall.participation.weights import effective_weights_groups, effective_weights_independent, group_counts
 
 
 class IndependentRounds(Constant):
@@ -237,8 +237,8 @@ class GroupEvents(IndependentRounds):
             check("inside", probability)
         self.max_active = max(sizes) if max_active is None else max_active
         self.reading: Literal["collision", "cap"] = reading
-        active = map(self._active_given_event, sizes, self.inside)
-        self.p = (self.events * list(active))[self.group]
+        counts = group_counts(self.sizes, self.events, self.inside, self.max_active, reading)
+        self.p = np.array([np.arange(len(one)) @ one / (len(one) - 1) for one in counts])[self.group]
 
     @property
     def share(self) -> Float[np.ndarray, "m"]:
@@ -255,14 +255,6 @@ class GroupEvents(IndependentRounds):
         order = np.lexsort((rng.random(len(on)), self.group[on]))
         rank = np.arange(len(on)) - np.repeat(np.cumsum(count) - count, count)
         return np.sort(on[order][rank < self.max_active])
-
-    def _active_given_event(self, n: int, inside: float) -> float:
-        """Probability that one of n members is active after the constraint, given the event of its group."""
-        total = 0.0
-        for k in range(1, n + 1):
-            successful = k if k <= self.max_active else (self.max_active if self.reading == "cap" else 0)
-            total += math.comb(n, k) * inside**k * (1 - inside) ** (n - k) * successful / n
-        return total
 
 
 class Copula(IndependentRounds):

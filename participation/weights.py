@@ -9,7 +9,7 @@ from typing import Literal
 
 import numpy as np
 from jaxtyping import Float
-from scipy.special import roots_legendre
+from scipy.special import comb, roots_legendre
 
 from rollcall.participation.base import check
 
@@ -30,11 +30,8 @@ def effective_weights_independent(p: Float[np.ndarray, "m"]) -> Float[np.ndarray
     """
     for p_i in p:
         check("p", p_i)
-    m = len(p)
-    c = np.zeros(m)
-    if m == 0:
-        return c
-    nodes, mass = roots_legendre((m + 1) // 2)
+    c = np.zeros(len(p))
+    nodes, mass = roots_legendre((len(p) + 1) // 2)
     for s, w in zip((nodes + 1) / 2, mass / 2, strict=True):
         factor = 1 - p + p * s
         before = np.concatenate(([1.0], np.cumprod(factor[:-1])))
@@ -83,12 +80,11 @@ def group_counts(
     reading: Reading,
 ) -> list[Float[np.ndarray, "..."]]:
     """The distribution [sizes[g] + 1] of the number of active members of each group g, after the constraint M_max."""
-    from scipy import stats  # takes a quarter of a second, which a run need not wait for
-
     counts = []
     inside = np.broadcast_to(member_probability, len(sizes))
     for size, event, member in zip(sizes, event_probability, inside, strict=True):
-        count = stats.binom.pmf(np.arange(size + 1), size, member)
+        k = np.arange(size + 1)
+        count = comb(size, k) * member**k * (1 - member) ** (size - k)
         if max_active is not None and max_active < size:
             excess = count[max_active + 1 :].sum()
             count[max_active + 1 :] = 0.0

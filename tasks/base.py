@@ -3,7 +3,7 @@
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
-from typing import Literal, TypeAlias, overload
+from typing import Literal, TypeAlias
 
 import numpy as np
 import torch
@@ -216,13 +216,7 @@ class Holdings(Sequence[Int[np.ndarray, "_"]]):
         held = np.sort(self._rows)
         return held, self if len(held) == n else Holdings(np.searchsorted(held, self._rows), self.sizes)
 
-    @overload
-    def __getitem__(self, client: int) -> Int[np.ndarray, "_"]: ...
-    @overload
-    def __getitem__(self, client: slice) -> "Holdings": ...
-    def __getitem__(self, client: int | slice) -> "Int[np.ndarray, '_'] | Holdings":
-        if isinstance(client, slice):
-            return Holdings.of([self[i] for i in range(len(self))[client]])
+    def __getitem__(self, client: int) -> Int[np.ndarray, "_"]:  # type: ignore[override]  # a slice has no use
         end = self._ends[client]
         return self._rows[end - self.sizes[client] : end]
 

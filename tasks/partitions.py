@@ -21,9 +21,6 @@ from rollcall.tasks.streams import stream
 ATTEMPTS = 100
 """Number of draws of a random partition before it is refused because a client is too small."""
 
-NO_CLIENT = -1
-"""The client of samples that are left out, in a file."""
-
 
 @dataclass(frozen=True)
 class Parts:
@@ -50,10 +47,20 @@ def checked_parts(parts: Any, labels: Num[np.ndarray, "n"], clients: int, seed: 
     Raises:
         ValueError: `Parts.fault`.
     """
-    made = parts_of(parts, labels) if isinstance(parts, list | tuple | np.ndarray) else parts
+    is_list = isinstance(parts, list | tuple | np.ndarray)
+    made = Parts(_rows(parts), np.ones((len(parts), 1))) if is_list else parts
     if isinstance(made, Parts) and (fault := made.fault(len(labels), clients)):
         raise ValueError(fault)
-    return made
+    return Parts(made.rows, realised(labels, made.rows)) if is_list else made
+
+
+def _rows(parts: Sequence[Any] | np.ndarray) -> list[Int[np.ndarray, "_"]]:
+    arrays = [array if array.size else np.empty(0, np.int64) for array in map(np.asarray, parts)]
+    for array in arrays:
+        if array.ndim != 1:
+            must = "must be a list of the samples' numbers of each client"
+            raise ValueError(f"a part of shape {array.shape} is not allowed; {must}")
+    return arrays
 
 
 def made_parts(partition: Any, labels: Num[np.ndarray, "n"], clients: int, seed: int) -> Parts:
@@ -265,7 +272,7 @@ def from_file(labels: Num[np.ndarray, "n"], clients: int, seed: int, *, assignme
             f"partition.assignment: {assignment.dtype} of shape {assignment.shape} is not allowed; must be "
             f"{len(labels)} whole numbers, one for each training sample"
         )
-    wrong = np.flatnonzero((assignment < NO_CLIENT) | (assignment >= clients))
+    wrong = np.flatnonzero((assignment < -1) | (assignment >= clients))
     if len(wrong):
         raise ValueError(
             f"partition.assignment: client {assignment[wrong[0]]} of sample {wrong[0]} is not allowed; "
@@ -299,17 +306,6 @@ def realised(labels: Num[np.ndarray, "n"], rows: list[Int[np.ndarray, "_"]]) -> 
     if labels.dtype.kind == "f":
         return np.ones((len(rows), 1))
     return np.stack([np.bincount(labels[mine], minlength=labels.max() + 1) / max(len(mine), 1) for mine in rows])
-
-
-def parts_of(rows: Sequence[Any] | np.ndarray, labels: Num[np.ndarray, "n"]) -> Parts:
-    """Parts from a list of the samples of each client, with the actual class distributions if the samples are valid."""
-    arrays = [array if array.size else np.empty(0, np.int64) for array in map(np.asarray, rows)]
-    for array in arrays:
-        if array.ndim != 1:
-            must = "must be a list of the samples' numbers of each client"
-            raise ValueError(f"a part of shape {array.shape} is not allowed; {must}")
-    parts = Parts(arrays, np.ones((len(arrays), 1)))
-    return parts if parts.fault(len(labels), len(arrays)) else Parts(arrays, realised(labels, arrays))
 
 
 def need_samples(labels: Num[np.ndarray, "n"], clients: int, minimum: int = 1) -> None:

@@ -1,19 +1,17 @@
 """Figures of rows with an interval each: boards, mean ranks, printed numbers beside measured ones, published orders."""
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import product
 from typing import TYPE_CHECKING, Any
 
 import altair as alt
 import pandas as pd
 
-from rollcall.benchmark.config.metric import Metric
-from rollcall.leaderboard.cells import Cell
 from rollcall.leaderboard.figures import theme
 from rollcall.leaderboard.names import label_name, method_name
-from rollcall.leaderboard.paper.claims import FOLDERS, PAPERS, of_papers, round_reached
-from rollcall.leaderboard.paper.experiment import PaperExperiment, Printed, printed, printed_for
+from rollcall.leaderboard.paper.claims import FOLDERS, PAPERS, of_papers
+from rollcall.leaderboard.paper.experiment import PaperExperiment, printed, printed_for
 from rollcall.leaderboard.paper.quantities import Quantity, estimate
 from rollcall.leaderboard.paper.reproduction import Entry, Gap, Judged
 from rollcall.leaderboard.tables import Overall
@@ -115,23 +113,17 @@ def _of_paper(prefix: str, all_judged: Sequence[Judged]) -> Iterator[dict[str, A
                 where = [text for text in (told.result.claim.statement, *labels, reading) if text]
                 yield _multiple(told.experiment, where, place.reached, place.quantity, place.printed)
     for one in own:
-        last_rounds = one.experiment.report.last_rounds
-        for cell, metric, number, quantity in printed_beside(one.ran, printed(one.experiment), last_rounds):
-            if number and math.isfinite(number) and math.isfinite(quantity.mean):
+        numbers, last_rounds = printed(one.experiment), one.experiment.report.last_rounds
+        for cell, metric in product(one.ran, dict.fromkeys(number.metric for number in numbers)):
+            known, values = printed_for(cell.labels, metric, numbers), cell.finals(metric, last_rounds)
+            if known is None or not known.value or not math.isfinite(known.value) or values.empty or cell.diverged:
+                continue
+            quantity: Quantity = estimate(values.to_numpy(), cell.exact)
+            quantity = quantity if metric.threshold is None else cell.crossing(metric)
+            if math.isfinite(quantity.mean):
                 where = [_label(one.experiment, axis, label) for axis, label in cell.labels.items() if label]
                 rounds = cell.rounds_run, cell.rounds
-                yield _multiple(one.experiment, [*where, metric.title], rounds, quantity, number)
-
-
-def printed_beside(
-    cells: Iterable[Cell], numbers: Sequence[Printed], last_rounds: int
-) -> Iterator[tuple[Cell, Metric, float, Quantity]]:
-    """Each cell with a printed number and the measured quantity."""
-    for cell, metric in product(cells, dict.fromkeys(number.metric for number in numbers)):
-        number, values = printed_for(cell.labels, metric, numbers), cell.finals(metric, last_rounds)
-        if number is not None and number.value is not None and len(values) and not cell.diverged:
-            of_curve = round_reached(metric, cell, None) if metric.threshold is not None else None
-            yield cell, metric, number.value, of_curve or estimate(values.to_numpy(), cell.exact)
+                yield _multiple(one.experiment, [*where, metric.title], rounds, quantity, known.value)
 
 
 def _label(experiment: PaperExperiment, axis: str, labels: str) -> str:

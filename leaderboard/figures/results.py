@@ -19,14 +19,12 @@ import pandas as pd
 from rollcall.benchmark.config.errors import SettingError
 from rollcall.benchmark.config.experiment import Report, is_number
 from rollcall.benchmark.config.metric import COSTS, OVER, Metric
-from rollcall.leaderboard.cells import Cell, planned_rounds
-from rollcall.leaderboard.cells import cells as cells_of
+from rollcall.leaderboard.cells import Cell
 from rollcall.leaderboard.figures import theme
 from rollcall.leaderboard.figures.others import scatter
 from rollcall.leaderboard.names import DASHES, Style, label_name, label_names, label_text, labelled, style
 from rollcall.leaderboard.paper.experiment import PaperExperiment, Printed, printed, printed_for
-from rollcall.leaderboard.ranking import METHOD, Ranking, axes, rank
-from rollcall.leaderboard.ranking import only as selected
+from rollcall.leaderboard.ranking import METHOD, Ranking
 from rollcall.leaderboard.runs import finished
 from rollcall.leaderboard.tables import span
 
@@ -87,18 +85,13 @@ def curves(
     Raises:
         SettingError: no run is finished and has the metric, or the x axis.
     """
-    chosen, only = PaperExperiment.read(experiment), only or {}
-    runs = finished(chosen.home, None if store is None else Path(store))
+    from rollcall.leaderboard.boards import paper_board, ranking_board
+
+    chosen, only, folder = PaperExperiment.read(experiment), only or {}, Path(store or "")
+    runs = finished(chosen.home, None if store is None else folder)
     if chosen.source:
-        chosen = chosen.only(only)
-        return paper_curves(chosen, cells_of(chosen, runs), x)
-    metrics = chosen.report.metrics
-    runs = [run for run in selected(runs, axes(chosen), only) if all(run.has(metric) for metric in metrics)]
-    if not runs:
-        raise SettingError(
-            f"experiment: {experiment!r} has no finished run in {store}; first: rollcall run {experiment}"
-        )
-    return ranking_curves(rank(runs, metrics, chosen.report.last_rounds, axes(chosen), planned_rounds(chosen)), x)
+        return paper_board(chosen.only(only), runs, folder, x).figure()
+    return ranking_board(chosen, folder, runs, dict(only), x).figure()
 
 
 def ranking_curves(ranking: Ranking, over: str = "") -> alt.ConcatChart:

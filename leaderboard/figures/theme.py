@@ -88,16 +88,14 @@ def by_line(channel: str, looks: Mapping[str, Style]) -> Any:
 
 
 def lines(
-    looks: Mapping[str, Style], x: alt.X, y: alt.Y, *, bands: bool = False, step: bool = False,
-    points: bool | list[str] = False,
-) -> list[alt.Chart]:  # fmt: skip
+    looks: Mapping[str, Style], x: alt.X, y: alt.Y, *, bands: bool = False, points: bool | list[str] = False
+) -> list[alt.Chart]:
     """Layers of lines through `value` over `x`, in the style of their `line`.
 
-    With `bands` from `low` to `high`; with a `step` where a value lasts until the next; and with a point for each row
-    of all lines, or of those in `points`.
+    With `bands` from `low` to `high`; and with a point for each row of all lines, or of those in `points`.
     """
     base = alt.Chart().encode(x, y, by_line("color", looks))
-    mark: dict[str, Any] = {"clip": True, "interpolate": "step-after" if step else "linear"}
+    mark: dict[str, Any] = {"clip": True, "interpolate": "linear"}
     parts = [base.mark_area(opacity=0.15, **mark).encode(of("low", y), alt.Y2("high"))] if bands else []
     parts.append(base.mark_line(**mark).encode(by_line("strokeDash", looks)))
     marks = base.mark_point(clip=True, size=40)

@@ -6,7 +6,6 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import dataclass, field, replace
 from typing import Literal, get_args
 
-import numpy as np
 import pandas as pd
 
 from rollcall.benchmark.config.metric import Metric
@@ -352,17 +351,8 @@ def round_reached(metric: Metric, cell: Cell, other: Cell | None) -> Crossing | 
     seeds = [seed for seed in cell.runs if other is None or seed in other.runs]
     if not seeds:
         return None
-    own, *others = (_crossing(metric, one.of(seeds)) for one in (cell, other) if one is not None)
+    own, *others = (one.of(seeds).crossing(metric) for one in (cell, other) if one is not None)
     return Later(own, *others) if others else own
-
-
-def _crossing(metric: Metric, cell: Cell) -> Crossing:
-    curves = cell.curves(metric)
-    runs = list(cell.runs.values())
-    spent = np.array([run.spent(metric.over).reindex(curves.index) for run in runs])
-    end = np.array([run.end(metric) for run in runs])
-    assert metric.threshold is not None
-    return Crossing(curves.to_numpy().T, spent, end, metric.threshold, cell.exact)
 
 
 def within(claim: Claim, quantity: Quantity, level: float, margin: float = 0.0) -> Verdict:

@@ -113,9 +113,6 @@ PICTURE, ORDERS = "pictures/printed.svg", "pictures/orders.svg"
 MESSAGES, STATEMENTS = HERE / "core_messages.yaml", HERE / "statements.yaml"
 MESSAGE: dict[str, Any] = {"number": "", "place": {}, "reading": "", "what": ""}
 
-SITE = ""
-"""The address of the published site, with a slash at its end. While it is empty, Markdown names pages instead."""
-
 PAGES = Environment(
     loader=FileSystemLoader(Path(__file__).parent / "templates"),
     undefined=StrictUndefined,
@@ -266,7 +263,7 @@ def reproduction(all_judged: Sequence[Judged]) -> str:
     return PAGES.get_template("front.md").render(
         messages=listed, message_counts=tally_of(one.verdict for one in listed),
         coverage=coverage(told), counts=claim_counts(told), decided=decided(told),
-        papers=PAPERS, verdicts=VERDICTS, order=ORDER, picture=PICTURE, site=SITE,
+        papers=PAPERS, verdicts=VERDICTS, order=ORDER, picture=PICTURE,
     )  # fmt: skip
 
 
@@ -274,11 +271,8 @@ def findings(all_judged: Sequence[Judged]) -> str:
     content, own = written(), {one.experiment.name: one for one in all_judged}
 
     def rests(sentence: Entry) -> str:
-        """The claims that a sentence rests on, as links where the site has an address."""
-        pairs = [(name, number) for name, numbers in sentence.rests.items() for number in numbers]
-        page = f"{SITE}experiments/findings/{{0}}.html#claim-{{1}}"
-        form = f"[{{0}} {{1}}]({page})" if SITE else "{0} {1}"
-        return ", ".join(form.format(*pair) for pair in pairs)
+        """The claims that a sentence rests on."""
+        return ", ".join(f"{name} {number}" for name, numbers in sentence.rests.items() for number in numbers)
 
     shown = [
         (name, finding, one, claims_list(one.claims), [run for cell in one.ran for run in cell.runs.values()])

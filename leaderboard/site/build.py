@@ -17,7 +17,6 @@ from pathlib import Path
 from typing import Any
 
 import altair as alt
-import pandas as pd
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup, escape
 
@@ -25,14 +24,13 @@ from rollcall.benchmark.config.choice import KINDS
 from rollcall.benchmark.config.described import parse
 from rollcall.benchmark.config.errors import SettingError
 from rollcall.benchmark.config.experiment import file_of
-from rollcall.benchmark.config.metric import OVER
 from rollcall.benchmark.config.text import command, counted, first_sentence, strict_json
 from rollcall.benchmark.search.board import Board
 from rollcall.leaderboard import standing
 from rollcall.leaderboard.boards import is_board
 from rollcall.leaderboard.cells import Cell, planned_rounds
 from rollcall.leaderboard.figures import board_chart, orders_chart, paper_curves, ranking_curves
-from rollcall.leaderboard.names import label_name, label_text, labelled, method_name, model_name, paper_of
+from rollcall.leaderboard.names import label_name, label_text, labelled, method_name, paper_of
 from rollcall.leaderboard.paper import reproduction
 from rollcall.leaderboard.paper.claims import PAPERS, VERDICTS, Told, claim_counts, of_papers
 from rollcall.leaderboard.paper.experiment import PaperExperiment, Printed, printed, printed_for
@@ -325,21 +323,9 @@ def build(folder: Path, shown: Sequence[Shown], again: str) -> str:
     ids = {method_name(name): name for name in methods}
     write("index.html", "home", messages=messages, counts=counts, shown=shown, methods=methods, models=models, ids=ids)
     write("claims.html", "claims", claims=claims, verdicts=VERDICTS, rows=claim_counts(told) if whole else [])
-    used = (
-        "experiment",
-        "setting",
-        "metric",
-        "best",
-        "method",
-        "mean",
-        "half",
-        "text",
-        "seeds",
-        "rounds",
-        "rates",
-        "same",
-    )
-    write("compare.html", "compare", records=[{key: one[key] for key in used} for one in records])
+    unused = {"title", "first", "id", "model", "planned"}
+    compared = [{key: value for key, value in one.items() if key not in unused} for one in records]
+    write("compare.html", "compare", records=compared)
     by_name = {one.experiment.name: one for one in shown}
     findings = reproduction.written()
     orders = reproduction.orders() if whole else []
@@ -361,7 +347,7 @@ def build(folder: Path, shown: Sequence[Shown], again: str) -> str:
         write(_place("participation", name), "model", part=part, records=own)
     names = [(f"{one.experiment.title} ({one.experiment.name})", one.page) for one in shown]
     names += [(f"{method_name(name)} ({name})", _place("methods", name)) for name in methods]
-    names += [(f"{model_name(name)} ({name})", _place("participation", name)) for name in models]
+    names += [(f"{label_name('participation', name)} ({name})", _place("participation", name)) for name in models]
     said = {one.result.claim.statement: one.result.claim.says for one in told if one.result.claim.statement}
     names += [(f"{statement}: {says}", f"claims.html#q={statement}") for statement, says in said.items()]
     _put(folder / "assets/pages.js", f"window.pages = {json.dumps(names)};\n")
@@ -398,29 +384,6 @@ def _embedded(value: Any) -> Markup:
     """Plain values as JSON that may stand in a <script> element."""
     text = strict_json(value, indent=None)
     return Markup(text.replace("<", r"\u003c").replace("\u2028", r"\u2028").replace("\u2029", r"\u2029"))
-
-
-def _packed(chart: alt.ConcatChart) -> Markup:
-    """A figure for the page's script: its specification, and its data by columns, which are smaller than rows."""
-    frame = chart.data
-    if isinstance(frame, pd.DataFrame):  # Altair would make a dictionary of each row
-        chart.data = alt.NamedData("rows")
-    spec = chart.to_dict(validate=False)
-    chart.data = frame
-    frames = {name: pd.DataFrame(rows) for name, rows in spec.pop("datasets", {}).items()}
-    tables = {}
-    for name, table in (({"rows": frame} if isinstance(frame, pd.DataFrame) else {}) | frames).items():
-        columns, words = {}, {}
-        for key, values in table.items():
-            column = values.tolist()
-            if any(isinstance(one, str) for one in column):
-                codes, distinct = pd.factorize(values)
-                column, words[key] = codes.tolist(), distinct.tolist()
-            digits = 3 if key in OVER else 4
-            column = [float(f"{one:.{digits}g}") if isinstance(one, float) else one for one in column]
-            columns[key] = column[:1] if len({*column}) == 1 else column
-        tables[name] = {"columns": columns, "words": words, "rows": len(table)}
-    return _embedded({"spec": spec, "data": tables})
 
 
 def _claims(one: Shown) -> list[dict[str, Any]]:
@@ -499,7 +462,7 @@ def _experiment(one: Shown, claims: Sequence[dict[str, Any]], methods: Mapping[s
 PAGES = Environment(
     loader=FileSystemLoader(TEMPLATES), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
 )
-PAGES.globals |= {"method_name": method_name, "model_name": model_name, "label_name": label_name, "place": _place}
+PAGES.globals |= {"method_name": method_name, "label_name": label_name, "place": _place}
 PAGES.globals |= {"is_number": lambda entry: isinstance(entry, Number), "version": version("rollcall-fl")}
 PAGES.globals |= {"counted": counted, "papers": PAPERS}
-PAGES.filters |= {"prose": prose, "words": inline, "embedded": _embedded, "packed": _packed}
+PAGES.filters |= {"prose": prose, "words": inline, "embedded": _embedded}

@@ -97,7 +97,6 @@ def test_a_client_s_rows_are_those_given():
     held = Holdings.of(HELD)
     assert [rows.tolist() for rows in held] == [part.tolist() for part in HELD]
     assert [held[i].tolist() for i in (2, -1, 0)] == [[3, 1], [3, 1], [4, 0, 2]]
-    assert [rows.tolist() for rows in held[1:]] == [[5], [3, 1]]
     assert len(held) == 3
     assert held.sizes.tolist() == [3, 1, 2]
     assert Holdings.of(held) is held

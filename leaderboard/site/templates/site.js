@@ -159,22 +159,15 @@
       axis: { ...words, gridColor: line, domainColor: line, tickColor: line }, point: { filled: true, opacity: 1, size: 40 }, legend: { ...words, title: null, orient: "bottom", columns: space < 600 ? 1 : 3, labelLimit: 0 },
     };
   };
-  // A table by columns, its words as numbers of a list and equal entries once, becomes rows.
-  const unpack = ({ columns, words, rows }) => {
-    const names = Object.keys(columns);
-    const entry = (name, at) => columns[name][columns[name].length === 1 ? 0 : at];
-    const column = (name, at) => (words[name] ? words[name][entry(name, at)] : entry(name, at));
-    return [...Array(rows).keys()].map((at) => Object.fromEntries(names.map((name) => [name, column(name, at)])));
-  };
   const MOST = 24; // lines that are drawn at first
 
   class Plot {
     constructor(node) {
       this.node = node;
-      const { spec, data } = JSON.parse(node.querySelector("script").textContent);
+      const { datasets = {}, ...spec } = JSON.parse(node.querySelector("script").textContent);
       node.querySelector(".told").textContent = [spec.title?.text ?? []].flat().join(" ");
       this.spec = JSON.stringify(spec);
-      this.data = Object.fromEntries(Object.entries(data).map(([name, table]) => [name, unpack(table)]));
+      this.data = datasets;
       this.rows = Object.values(this.data)[0] ?? [];
       this.costs = ["gradients", "floats", "seconds"].filter((name) => this.rows.some((row) => Number.isFinite(row[name])));
       this.state = {};
