@@ -1,5 +1,6 @@
 """The error of a setting that is not allowed: one line with the field, the value and what is allowed."""
 
+import re
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from difflib import get_close_matches
@@ -20,6 +21,9 @@ ALLOWED = {
     "tuple": "must be a list",
 }
 """What is allowed, by the first word of a type of pydantic's errors."""
+
+MARK = re.compile(r"\[key\]|int|float|str|bool|constrained-\w+|(literal|tuple|list|dict|function-\w+)\[.*\]")
+"""Where pydantic names a wrong key, or the member of a union, in the place of a field."""
 
 
 class SettingError(ValueError):
@@ -59,8 +63,8 @@ def prefixed(field: str, error: ValueError) -> str:
 
 def from_pydantic(error: ValidationError) -> SettingError:
     """The first error of a pydantic validation, as `field: value is not allowed; must be ...`."""
-    first = error.errors()[0]
-    field = ".".join(str(part) for part in first["loc"] if part != "[key]")  # pydantic's mark of a wrong key
+    first, *others = error.errors()
+    field = _field(first)
     cause = first.get("ctx", {}).get("error")
     if isinstance(cause, SettingError):
         return type(cause)(prefixed(field, cause) if field else str(cause))
@@ -68,7 +72,13 @@ def from_pydantic(error: ValidationError) -> SettingError:
         return SettingError(f"{field}: {cause}")
     if first["type"] == "missing":
         return SettingError(f"{field}: is missing; it must be given")
-    return SettingError(f"{field}: {in_yaml(first['input'])} is not allowed; {cause or _allowed(first)}")
+    also = [_allowed(one).removeprefix("must be ") for one in others if _field(one) == field]  # of a union
+    must = " or ".join([str(cause or _allowed(first)), *also])
+    return SettingError(f"{field}: {in_yaml(first['input'])} is not allowed; {must}")
+
+
+def _field(error: ErrorDetails) -> str:
+    return ".".join(str(part) for part in error["loc"] if not MARK.fullmatch(str(part)))
 
 
 def _allowed(error: ErrorDetails) -> str:

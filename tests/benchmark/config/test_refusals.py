@@ -34,6 +34,7 @@ REFUSED = [
     (sent("halfs"), "participation.probability: 'halfs' is not allowed; must be numbers, or the path of a .npy or .npz file"),
     (sent(None), "participation.probability: null is not allowed; must be numbers"),
     (sent(True), "participation.probability: true is not allowed; must be a number"),
+    ({"task": {"name": "leaf_synthetic", "labelling": "y"}}, "task.labelling: 'y' is not allowed; must be 'own' or 'shared' or a number"),
     # types
     ({"local": 3}, "local: 3 is not allowed; must be a mapping of settings to values"),
     ({"local": {"steps": 1.5}}, "local.steps: 1.5 is not allowed; must be a whole number"),
