@@ -513,7 +513,8 @@ def _checked_call(kind: str, factory: Callable[..., Any], *supplied: Any, **opti
 
     Raises SourceError: it raised an error or made something else; with the file and the line.
     """
-    entry, place = KINDS[kind], definition(factory)
+    made_by = getattr(factory, "func", factory)  # without the options
+    entry, place = KINDS[kind], definition(made_by.value if isinstance(made_by, Instance) else made_by)
     place = f"{place}: " if place else ""
     try:
         result = factory(*supplied, **options)

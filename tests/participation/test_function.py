@@ -1,8 +1,11 @@
 """Participation from a function or an object: keyed randomness, masks and ids, oracle knowledge."""
 
+from inspect import getsourcelines
+
 import numpy as np
 import pytest
 
+from rollcall.benchmark.config.choice import read
 from rollcall.participation import FromFunction, FromObject, Population, stream
 
 
@@ -52,6 +55,9 @@ def test_an_object_with_active_is_enough():
     message = r"^active: a mask of shape \(4,\) is not allowed \(round 0\); must be a mask of 5"
     with pytest.raises(ValueError, match=message):
         FromObject(Population(5), Alternating())
+    line = getsourcelines(Alternating)[1]
+    with pytest.raises(ValueError, match=rf"^[^:]*test_function\.py:{line}: active: a mask of shape"):
+        read("participation", Alternating()).build(Population(5))
 
 
 def test_oracle_knowledge_is_a_vector_or_a_number():
