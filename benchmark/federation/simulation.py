@@ -133,7 +133,7 @@ def simulate(
             accelerator=trial.numerics.device,
             devices=1,
             precision=precision.lightning,
-            callbacks=[*callbacks, rounds],
+            callbacks=[records, *callbacks, rounds],  # a row is recorded before another callback can fail
             logger=False if logger is None else logger,
             enable_checkpointing=False,
             enable_progress_bar=False,
@@ -187,7 +187,7 @@ def load(folder: Path | str, *, trust: bool = False) -> Result:
     return _stored(run, trial.model_copy(update={"rounds": run.finished or trial.rounds}))
 
 
-class Records:
+class Records(Callback):
     """The evaluations of a run: in memory, and in the run folder if there is one. NaN or infinity ends the run.
 
     Attributes:
@@ -200,6 +200,12 @@ class Records:
         self.rows = {} if run is None else {int(row["round"]): row for row in run.rows()}
         self.diverged = ""
         self.began = monotonic()
+
+    def on_validation_end(self, trainer: Trainer, federation: LightningModule) -> None:
+        assert isinstance(federation, Federation)
+        self.take(federation.t, federation.measured)
+        if self.diverged:
+            stop(trainer)
 
     def take(self, t: int, metrics: dict[str, float]) -> None:
         """Record the evaluation after t rounds, unless a number in it is not finite."""
@@ -295,12 +301,6 @@ class Rounds(Callback):
         elif self.run is not None:
             self.run.reached(federation.t)
         if self.stopped:
-            stop(trainer)
-
-    def on_validation_end(self, trainer: Trainer, federation: LightningModule) -> None:
-        assert isinstance(federation, Federation)
-        self.records.take(federation.t, federation.measured)
-        if self.records.diverged:
             stop(trainer)
 
 

@@ -380,18 +380,25 @@ class _Attempt(tune.Callback, tune.Stopper):
             )
             os.environ["TUNE_DISABLE_AUTO_CALLBACK_LOGGERS"] = loggers if kept else "1"  # no files but run folders
             try:
-                return tuner.fit()
+                grid = tuner.fit()
+                if execution.stop is not None:  # Tune does not wait for trials that it ends; they save first
+                    self._wait()
+                return grid
             except Exception as error:
                 if not ray_died() and not isinstance(error.__cause__, RayError):
                     raise
                 self.lost = self.lost or (RAY_DIED if ray_died() else OUT_OF_MEMORY)
                 self.stop.touch()
-                until = monotonic() + 60
-                while monotonic() < until and any(map(self._in_use, self.plan.points)):
-                    sleep(0.5)  # workers that are left save first
+                self._wait()
                 return None
             finally:
                 os.environ["TUNE_DISABLE_AUTO_CALLBACK_LOGGERS"] = loggers
+
+    def _wait(self) -> None:
+        """Give workers that are left a minute to save."""
+        until = monotonic() + 60
+        while monotonic() < until and any(map(self._in_use, self.plan.points)):
+            sleep(0.5)
 
     def _in_use(self, config: Config) -> bool:
         return any(RunFolder(self.home / name).in_use for name in self.plan.work(config).folders)

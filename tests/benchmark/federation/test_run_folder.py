@@ -33,6 +33,16 @@ def test_a_run_folder_tells_the_whole_story(tmp_path):
             assert torch.equal(again.module().state_dict()[name], value)
 
 
+def test_an_evaluation_is_recorded_before_a_callback_can_fail(tmp_path):
+    class Failing(Callback):
+        def on_validation_end(self, trainer, federation):
+            raise RuntimeError("of the user")
+
+    with pytest.raises(RuntimeError, match="of the user"):
+        simulate(DIGITS | {"algorithm": "fedpbc"}, folder=tmp_path / "run", callbacks=[Failing()])
+    assert [row["round"] for row in RunFolder(tmp_path / "run").rows()] == [0]
+
+
 def test_a_folder_is_run_by_one_process_at_a_time(tmp_path):
     trial = DIGITS | {"algorithm": "fedpbc"}
 
