@@ -1,6 +1,6 @@
 """Optimizers: the local training of the clients with its schedules, and how the server applies an update."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from math import sqrt
 from typing import Annotated, Any, Literal, TypeAlias
@@ -123,6 +123,16 @@ class Server(Settings):
         1e-3, description="added to the denominator of `adam` and `yogi`: tau of Reddi et al. (2021)"
     )
 
+    @model_validator(mode="before")
+    @classmethod
+    def _options_beside_the_name(cls, data: Any) -> Any:
+        """`optimizer: {name: adam, eps: 1}` means `optimizer: adam` and `eps: 1`; the digest is of the settings as written."""
+        chosen = data.get("optimizer") if isinstance(data, dict) else None
+        if isinstance(chosen, Mapping) and isinstance(chosen.get("name"), str) and chosen["name"] in OPTIONS:
+            options = {key: value for key, value in chosen.items() if key != "name"}
+            return data | options | {"optimizer": chosen["name"]}
+        return data
+
     @model_validator(mode="after")
     def _options_are_of_the_optimizer(self) -> "Server":
         for option in sorted({option for options in OPTIONS.values() for option in options}):
@@ -133,8 +143,7 @@ class Server(Settings):
 
     def options(self) -> dict[str, Any]:
         """The arguments of one of the suite's optimizers besides the parameters and `lr`."""
-        names = () if isinstance(self.optimizer, Choice) else OPTIONS[self.optimizer]
-        return {option: getattr(self, option) for option in names}
+        return {option: getattr(self, option) for option in OPTIONS.get(self.label, ())}
 
     @property
     def label(self) -> str:

@@ -59,6 +59,12 @@ def test_what_changes_no_result_leaves_the_digest_alone(change):
     assert Trial.read(SPEC | change).digest == Trial.read(SPEC).digest
 
 
+def test_options_of_the_server_optimizer_may_stand_with_its_name():
+    for name, options in (("adam", {"eps": 1.0}), ("sgd", {"momentum": 0.5}), ("sgd", {})):
+        within, beside = {"optimizer": {"name": name} | options}, {"optimizer": name} | options
+        assert Trial.read(SPEC | {"server": within}).server == Trial.read(SPEC | {"server": beside}).server
+
+
 def test_the_digest_is_the_hash_of_the_settings_as_they_are_written():
     task = {"name": "quadratic", "targets": [0.0, 2.5]}
     spec = {"task": task, "algorithm": {"name": "fedavg"}, "rounds": 4, "seed": 2}
