@@ -126,7 +126,7 @@ class Server(Settings):
     @model_validator(mode="before")
     @classmethod
     def _options_beside_the_name(cls, data: Any) -> Any:
-        """`optimizer: {name: adam, eps: 1}` means `optimizer: adam` and `eps: 1`; the digest is of the settings as written."""
+        """`optimizer: {name: adam, eps: 1}` means `optimizer: adam` and `eps: 1`; their digests differ, as written."""
         chosen = data.get("optimizer") if isinstance(data, dict) else None
         if isinstance(chosen, Mapping) and isinstance(chosen.get("name"), str) and chosen["name"] in OPTIONS:
             options = {key: value for key, value in chosen.items() if key != "name"}
