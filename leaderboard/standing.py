@@ -187,7 +187,7 @@ def standing(board: Board, store: Path | None = None, kept: bool = True) -> Stan
         if entry.rule != board.rule:
             raise SettingError(f"{files[name]}: is an entry of another rule of {board.name}; enter it again")
     if not entries:
-        raise SettingError(f"{board.name}: has no entries; first: rollcall enter METHOD --board {board.name}")
+        raise SettingError(f"{board.name}: has no entries; first: rollcall enter METHOD_COLUMN --board {board.name}")
     known = [name for name in board.methods if name in entries]
     return Standing(board, {name: entries[name] for name in [*known, *sorted(entries.keys() - set(known))]})
 
@@ -198,7 +198,7 @@ def points(value: Interval, sign: str = "") -> str:
     return "" if math.isnan(mean) else f"{mean:{sign}z.1f}" + ("" if math.isnan(half) else f" ± {half:.1f}")
 
 
-METHOD = Column("method", words=True, axis="algorithm")
+METHOD_COLUMN = Column("method", words=True, axis="algorithm")
 
 
 def result_table(standing: Standing, baseline: str) -> Table:
@@ -223,7 +223,7 @@ def result_table(standing: Standing, baseline: str) -> Table:
         row += [f"{count_best(standing, method)} of {len(names)}", *(accuracy(method, name) for name in names)]
         row += [f"{worst[0]:.1f} {worst[1]}", points(loss), " ".join(SYMBOLS.get(one, one) for one in marks.knows)]
         rows.append([*row, marks.stores, f"{marks.up}+{marks.down}", "yes" if marks.absent else ""])
-    heads = [METHOD, Column("mean rank", group="rank"), Column("best group in", group="rank")]
+    heads = [METHOD_COLUMN, Column("mean rank", group="rank"), Column("best group in", group="rank")]
     heads += [Column(name, group=name) for name in names]
     heads += [Column("worst", group="worst"), Column(f"largest loss from {control}", group="worst")]
     needs = {"knows": True, "stores": True, "sends": False, "absent compute": True}
@@ -273,7 +273,7 @@ def at_edges(standing: Standing) -> str:
 
 def difference_table(standing: Standing, baseline: str) -> Table:
     """Differences of all methods to a baseline by condition; an empty one is the best of each condition."""
-    heads, rows = [METHOD], [[method] for method in standing.order]
+    heads, rows = [METHOD_COLUMN], [[method] for method in standing.order]
     for name in standing.values:
         other = baseline or standing.best(name)
         title, named = ("", "") if baseline else (f" (best: {other})", f"{name} (best: {method_name(other)})")
@@ -297,7 +297,7 @@ def loss_table(standing: Standing) -> Table:
         [method, *(points(one[name]) if name in one else "" for name in others)] for method, one in losses.items()
     ]
     told = f"points of accuracy under {control} minus those under the pattern, paired by search, with the 95 % interval"
-    return Table([METHOD, *(Column(name, group=name) for name in others)], rows, told)
+    return Table([METHOD_COLUMN, *(Column(name, group=name) for name in others)], rows, told)
 
 
 def cost_table(standing: Standing, target: float = 0.9) -> Table:
@@ -316,7 +316,7 @@ def cost_table(standing: Standing, target: float = 0.9) -> Table:
         "means over all final runs; until the target: medians over them, and the share that reaches it; uploads in "
         "floats"
     )
-    return Table([METHOD, *(Column(head, group=head) for head in heads)], rows, told)
+    return Table([METHOD_COLUMN, *(Column(head, group=head) for head in heads)], rows, told)
 
 
 def until(runs: Sequence[Final], target: float, cost: str) -> str:
