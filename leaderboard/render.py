@@ -65,7 +65,7 @@ class Column:
 
     `arrow` says which way is better, where a page shows it. `axis` is the one whose labels the column holds, and
     `named` the title with their display names. Columns of one `group` stay side by side where a table is split; those
-    without one are repeated.
+    without one are repeated. Groups with one `above` stay together, too, where a part has room for all of them.
     """
 
     title: str
@@ -74,6 +74,7 @@ class Column:
     axis: str = ""
     named: str = ""
     group: str = ""
+    above: str = ""
 
 
 @dataclass(frozen=True)
@@ -146,16 +147,27 @@ def _grid(table: Table, indices: Sequence[int], width: int) -> Grid:
 
 
 def _parts(table: Table, width: int) -> list[list[int]]:
-    """The indices of the columns of each part."""
-    repeated = {index for index, column in enumerate(table.columns) if not column.group}
-    parts: list[set[int]] = []
-    for group in dict.fromkeys(column.group for column in table.columns if column.group):
-        members = {index for index, column in enumerate(table.columns) if column.group == group}
-        if parts and _width(table, parts[-1] | members) <= width:
-            parts[-1] |= members
+    """The indices of the columns of each part. Groups with one `above` are parted only where they are too wide."""
+    parts: list[list[int]] = []
+    for part in _packed(table, range(len(table.columns)), width, lambda column: column.above or column.group):
+        is_wide = _width(table, part) > width
+        parts += _packed(table, part, width, lambda column: column.group) if is_wide else [part]
+    return parts
+
+
+def _packed(table: Table, indices: Sequence[int], width: int, block: Callable[[Column], str]) -> list[list[int]]:
+    """Parts with the repeated columns and as many blocks of the others as fit."""
+    repeated = {index for index in indices if not table.columns[index].group}
+    blocks: dict[str, set[int]] = {}
+    for index in sorted({*indices} - repeated):
+        blocks.setdefault(block(table.columns[index]), set()).add(index)
+    parts = [repeated]
+    for members in blocks.values():
+        if parts[-1] == repeated or _width(table, parts[-1] | members) <= width:
+            parts[-1] = parts[-1] | members
         else:
             parts.append(repeated | members)
-    return [sorted(part) for part in parts or [repeated]]
+    return [sorted(part) for part in parts]
 
 
 def _width(table: Table, indices: Iterable[int], whole: bool = False) -> int:

@@ -326,8 +326,8 @@ def paper_table(experiment: Experiment, cells: Sequence[Cell], numbers: Sequence
 
     If the paper prints a number, it stands beside the measured one, also where nothing was run, with the difference and
     its interval over our seeds; in brackets, with the share of the steps, where the runs have fewer rounds.
-    A metric that the paper prints for other cells only is left out. There is at least one cell. Of an axis of the
-    experiment on which all cells have one label, the caption says which.
+    A metric that the paper prints for other cells only is left out, and so is an empty column beside printed ones.
+    There is at least one cell. Of an axis of the experiment on which all cells have one label, the caption says which.
     """
     report, last_rounds = experiment.report, experiment.report.last_rounds
     axes = dict.fromkeys(axis for cell in cells for axis in cell.labels)
@@ -342,11 +342,14 @@ def paper_table(experiment: Experiment, cells: Sequence[Cell], numbers: Sequence
     metrics = [metric for metric in report.metrics if any(cell.measured(metric) for cell in cells)]
     metrics = [metric for metric in metrics if metric not in elsewhere] or metrics
     mixed = len({run.source for cell in cells for run in cell.runs.values()}) > 1
+    filled = {(_labels(cell, across), metric) for cell in cells for metric in metrics if cell.measured(metric)}
+    asked = product(heads, metrics)
+    measures = [(head, one) for head, one in asked if not compared or one in compared or (head, one) in filled]
     rows = []
     for labels in dict.fromkeys(_labels(cell, down) for cell in cells):
         in_row = [cell for cell in cells if _labels(cell, down) == labels]
         row: list[Entry] = list(labels)
-        for head, metric in product(heads, metrics):
+        for head, metric in measures:
             cell = next((cell for cell in in_row if _labels(cell, across) == head), None)
             at = cells[0].labels | dict(zip([*down, *across], [*labels, *head], strict=True))
             row += _entries(cell, at, metric, last_rounds, numbers, metric in compared)
@@ -356,12 +359,12 @@ def paper_table(experiment: Experiment, cells: Sequence[Cell], numbers: Sequence
         sources = sorted({run.source for cell in in_row for run in cell.runs.values()}, reverse=True)
         rows.append([*row, ", ".join(sources)] if mixed else row)
     columns = [Column(axis, words=True, axis=axis) for axis in down]
-    for head, metric in product(heads, metrics):
+    for head, metric in measures:
         names = [label_name(axis, label) for axis, label in zip(across, head, strict=True) if label]
         title, named = (" ".join([*filter(None, words), metric.head]) for words in (head, names))
-        group = f"{head} {metric.name}"
-        columns.append(Column(title, named=named, group=group))
-        columns += [Column(beside, group=group) for beside in ("printed", "less printed") if metric in compared]
+        place = {"group": f"{head} {metric.name}", "above": str(head)}
+        columns.append(Column(title, named=named, **place))
+        columns += [Column(beside, **place) for beside in ("printed", "less printed") if metric in compared]
     columns += [Column(title, group=SIZE) for title in ("seeds", "rounds")]
     columns += [Column("runs", words=True, group=SIZE)] if mixed else []
     parts = [*_how(cells, metrics, last_rounds), "seeds and rounds: done of planned"]

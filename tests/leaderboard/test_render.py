@@ -70,6 +70,20 @@ def test_terminal_marks_the_best():
     assert lines[-1] == ["how;", "*", "best"]
 
 
+def test_a_wide_table_is_cut_between_schemes_and_within_one_only_if_it_must():
+    """Entries of 10 letters, 2 between columns, 1 at the edge: in 45 there is room for the method and three of them."""
+    heads = [Column("m", words=True)]
+    heads += [Column(f"{above}{n}", group=f"{above}{n}", above=above) for above in "ab" for n in (1, 2)]
+    table = Table([*heads, Column("n", group="size")], [["x", *["0123456789"] * 4, "3"]], "")
+
+    def parts(width):
+        return [line[1:] for line in shown(table, width) if line[0] == "m"]
+
+    assert parts(100) == [["a1", "a2", "b1", "b2", "n"]]
+    assert parts(45) == [["a1", "a2"], ["b1", "b2", "n"]]
+    assert parts(20) == [["a1"], ["a2"], ["b1"], ["b2"], ["n"]]
+
+
 HOSTILE = [r"\input{/etc/passwd}", "=cmd|'/C calc'!A0", "<script>alert(1)</script>", "[/] [red]x"]
 
 

@@ -1,6 +1,7 @@
 """The table of a paper and long rows, by hand."""
 
 import math
+from dataclasses import replace
 
 import pytest
 
@@ -28,6 +29,20 @@ def test_the_table_as_the_paper_lays_it_out(numbers):
     assert table.caption.endswith("*: one number for fedavg and mifa in our copy; whose it is, is not known")
     assert not table.marks_best
     assert r"MIFA & 75.0 $\pm$ 7.1 & (61.5 $\pm$ 0.5)* &  & 75.0 $\pm$ 7.1 & 40.0 & +35.0 &" in latex(table)
+
+
+def test_a_scheme_has_no_column_of_a_metric_that_it_lacks(numbers):
+    report = {"metrics": {"test/accuracy": "max", "loss": "min"}, "columns": ["participation"]}
+    made = type(COMPARED).model_validate(COMPARED.model_dump(exclude_unset=True) | {"report": report})
+    often = [run for run in runs(made, ends, metric="loss") if "0.9" in run.settings["participation.probability"]]
+    also = {run.digest: run.history for run in often}
+    both = [
+        replace(run, history=run.history.join(also[run.digest])) if run.digest in also else run
+        for run in runs(made, ends)
+    ]
+    titles = paper_table(made, cells(made, both), numbers).titles
+    assert titles[1:5] == ["often test accuracy %", "printed", "less printed", "often loss"]
+    assert titles[5:] == ["seldom test accuracy %", "printed", "less printed", "seeds", "rounds"]
 
 
 def test_a_difference_has_an_interval_and_fewer_rounds_their_share_of_the_steps(numbers):
