@@ -147,27 +147,22 @@ def _grid(table: Table, indices: Sequence[int], width: int) -> Grid:
 
 
 def _parts(table: Table, width: int) -> list[list[int]]:
-    """The indices of the columns of each part. Groups with one `above` are parted only where they are too wide."""
-    parts: list[list[int]] = []
-    for part in _packed(table, range(len(table.columns)), width, lambda column: column.above or column.group):
-        is_wide = _width(table, part) > width
-        parts += _packed(table, part, width, lambda column: column.group) if is_wide else [part]
-    return parts
-
-
-def _packed(table: Table, indices: Sequence[int], width: int, block: Callable[[Column], str]) -> list[list[int]]:
-    """Parts with the repeated columns and as many blocks of the others as fit."""
-    repeated = {index for index in indices if not table.columns[index].group}
-    blocks: dict[str, set[int]] = {}
-    for index in sorted({*indices} - repeated):
-        blocks.setdefault(block(table.columns[index]), set()).add(index)
-    parts = [repeated]
-    for members in blocks.values():
-        if parts[-1] == repeated or _width(table, parts[-1] | members) <= width:
-            parts[-1] = parts[-1] | members
+    """The indices of the columns of each part. Groups with one `above` begin where there is room for all of them."""
+    repeated = {index for index, column in enumerate(table.columns) if not column.group}
+    groups: dict[tuple[str, str], set[int]] = {}
+    for index, column in enumerate(table.columns):
+        if column.group:
+            groups.setdefault((column.above or column.group, column.group), set()).add(index)
+    parts: list[set[int]] = []
+    begun = ""
+    for (above, _), members in groups.items():
+        block = members.union(*(own for (other, _), own in groups.items() if other == above))
+        needed, begun = (members if above == begun else block), above
+        if parts and _width(table, parts[-1] | needed) <= width:
+            parts[-1] |= members
         else:
             parts.append(repeated | members)
-    return [sorted(part) for part in parts]
+    return [sorted(part) for part in parts or [repeated]]
 
 
 def _width(table: Table, indices: Iterable[int], whole: bool = False) -> int:

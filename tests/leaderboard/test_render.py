@@ -81,7 +81,7 @@ def test_a_wide_table_is_cut_between_schemes_and_within_one_only_if_it_must():
 
     assert parts(100) == [["a1", "a2", "b1", "b2", "n"]]
     assert parts(45) == [["a1", "a2"], ["b1", "b2", "n"]]
-    assert parts(20) == [["a1"], ["a2"], ["b1"], ["b2"], ["n"]]
+    assert parts(20) == [["a1"], ["a2"], ["b1"], ["b2", "n"]]
 
 
 HOSTILE = [r"\input{/etc/passwd}", "=cmd|'/C calc'!A0", "<script>alert(1)</script>", "[/] [red]x"]
