@@ -362,9 +362,9 @@ def paper_table(experiment: Experiment, cells: Sequence[Cell], numbers: Sequence
     for head, metric in measures:
         names = [label_name(axis, label) for axis, label in zip(across, head, strict=True) if label]
         title, named = (" ".join([*filter(None, words), metric.head]) for words in (head, names))
-        place = {"group": f"{head} {metric.name}", "above": str(head)}
-        columns.append(Column(title, named=named, **place))
-        columns += [Column(beside, **place) for beside in ("printed", "less printed") if metric in compared]
+        first = Column(title, named=named, group=f"{head} {metric.name}", above=str(head))
+        beside = [replace(first, title=text, named="") for text in ("printed", "less printed") if metric in compared]
+        columns += [first, *beside]
     columns += [Column(title, group=SIZE) for title in ("seeds", "rounds")]
     columns += [Column("runs", words=True, group=SIZE)] if mixed else []
     parts = [*_how(cells, metrics, last_rounds), "seeds and rounds: done of planned"]
