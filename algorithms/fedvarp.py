@@ -54,5 +54,8 @@ class FedVARP(Algorithm[Updates]):
             return None, state
         D = work.sgd(A, x.expand(len(A), -1)) - x
         change = call.relative(D - state.y[A])
-        v = change.mean(dim=0) + state.ybar
-        return v, Updates(state.y.put(A, D), state.ybar + change.sum(dim=0) / m)
+        fresh = change.mean(dim=0)
+        if call.weighted:  # clients of weight 0, such as those without samples, count neither in m nor in a
+            counts = call.alpha > 0
+            fresh = change.sum(dim=0) * counts.sum() / (m * counts[A].sum().clamp(min=1))
+        return fresh + state.ybar, Updates(state.y.put(A, D), state.ybar + change.sum(dim=0) / m)

@@ -17,7 +17,7 @@ When to use:
 
 Differences from the paper:
     In the paper every client is active in the first round. Here G_i starts at zero, or, with `wait_for_all`, x stays
-    until every client has participated once.
+    until every client with samples has participated once.
 """
 
 from dataclasses import dataclass
@@ -69,6 +69,6 @@ class MIFA(Algorithm[Memory]):
         if isinstance(ends, Rows):
             before, ends = ends[A], ends.put(A, ended)
         after = Memory(state.G.put(A, (before - ended) / eta), ends)
-        if self.wait_for_all and not after.G.stored.all():
+        if self.wait_for_all and not after.G.stored[call.alpha > 0].all():
             return None, after
         return -eta * after.G.mean(call.alpha if call.weighted else None), after

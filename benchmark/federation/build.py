@@ -67,9 +67,11 @@ def build(trial: Trial, workers: int = 1) -> Federation:
         samples = minibatches.mean * local.of(range(data.clients))
         participation = clocked(trial, trial.clock, population, participation, algorithm, samples, d)
     check_knowledge(trial, task, participation, algorithm)
-    if algorithm.properties.asks_all and not data.parts.sizes.all():
+    asks_all, weights = algorithm.properties.asks_all, algorithm.properties.weights
+    if (asks_all or not weights) and not data.parts.sizes.all():
+        why = "asks all" if asks_all else "counts them among its m clients (`Properties(weights=False)`)"
         raise SettingError(
-            f"algorithm.name: {trial.algorithm.label!r} is not allowed with clients without samples; it asks all"
+            f"algorithm.name: {trial.algorithm.label!r} is not allowed with clients without samples; it {why}"
         )
     groups = sample_groups(trial, data, participation)
     alpha = objective(trial, data)

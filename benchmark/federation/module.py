@@ -90,7 +90,7 @@ class Federation(LightningModule):
         if local.keep_momentum:
             self.momentum = StateBuffers(Rows.begin(torch.zeros_like(x), clients))
         self.weights = None if classes is None else Weights(algorithm, classes, x.dtype)
-        self.weighted = bool(np.ptp(alpha[data.parts.sizes > 0]) > 0)
+        self.weighted = bool(np.ptp(alpha) > 0)
         self.t = 0
         self.costs = Costs(seconds=None if participation.seconds(0) is None else 0.0)
         self.measured: dict[str, float] = {}

@@ -14,15 +14,15 @@ ALPHA = torch.tensor([0.7, 0.2, 0.1], dtype=torch.float64)
 OPTIONS = {"amplified_fedavg": {"eta": 1.0}, "ca_fed": {"losses": "minibatch", "kappa2": 1e12}}
 
 
-def end(name, alpha, weighted, rounds=200):
-    """The last model with one local step at the rate 0.3 on F_i = (x - u_i)^2 / 2."""
+def end(name, alpha, weighted, rounds=200, active=3):
+    """The last model with one local step at the rate 0.3 on F_i = (x - u_i)^2 / 2; the first clients are active."""
     method, work = ALGORITHMS[name](**OPTIONS.get(name, {})), Clients(U, torch.ones(3, dtype=torch.float64), 1, 0.3)
     x = torch.full((1,), 4.0, dtype=torch.float64)
-    state = method.init(x, 3)
-    known = {name: torch.ones(3, dtype=torch.float64) for name in KNOWLEDGE}
+    state = method.init(x, len(alpha))
+    known = {name: torch.ones(len(alpha), dtype=torch.float64) for name in KNOWLEDGE}
     known |= {name: 0 * known[name] for name in ("correlation", "least_loss")}
     for t in range(rounds):
-        call = Round(t, torch.arange(3), 0.3, alpha, weighted=weighted, **known)
+        call = Round(t, torch.arange(active), 0.3, alpha, weighted=weighted, **known)
         update, state = method.round(state, x, call, work)
         x = x if update is None else x + update
     return x.item()
@@ -35,6 +35,15 @@ WEIGHT = [name for name, kind in ALGORITHMS.items() if kind().properties.weights
 def test_the_end_is_the_optimum_of_the_weighted_objective(name):
     assert end(name, ALPHA, True) == pytest.approx(0.2 * 1 + 0.1 * 10, abs=1e-3)
     assert end(name, torch.full((3,), 1 / 3, dtype=torch.float64), False) == pytest.approx(11 / 3, abs=1e-3)
+
+
+@pytest.mark.parametrize("name", [name for name in WEIGHT if not ALGORITHMS[name]().properties.asks_all])
+def test_clients_of_weight_0_that_never_come_change_nothing(name):
+    """Such as clients without samples: two clients alone, and beside a third one."""
+    two = torch.full((2,), 1 / 2, dtype=torch.float64)
+    for rounds in (1, 3):
+        alone = end(name, two, False, rounds, active=2)
+        assert end(name, torch.cat([two, 0 * two[:1]]), True, rounds, active=2) == pytest.approx(alone, rel=1e-12)
 
 
 def test_a_method_that_does_not_weight_refuses():

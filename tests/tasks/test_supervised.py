@@ -226,9 +226,12 @@ def test_clients_with_names_and_own_test_samples():
         supervised(*CLASSIFICATION, line(3), owners=owners)(0)
     kept = supervised(*CLASSIFICATION, line(3), owners=owners, empty_clients="keep")
     assert kept(0)[1].parts.sizes.tolist() == [20, 40, 0]
-    # The empty client is available and never trains: FedAvg averages the two others.
-    one, other = (one_round(task, numerics={"dtype": "float64"}).model for task in (kept, parts))
-    assert one == pytest.approx(other)
+    # The empty client is available and never trains: the model is that of the two others.
+    for algorithm in ("fedavg", "fedavg_all", "fedvarp"):  # the last two divide by m
+        how = {"algorithm": algorithm, "numerics": {"dtype": "float64"}}
+        assert one_round(kept, **how).model == pytest.approx(one_round(parts, **how).model)
+    with pytest.raises(SettingError, match="'fedawe' is not allowed with clients without samples; it counts them among"):
+        one_round(kept, algorithm="fedawe")
     whole = np.arange(60) % 2.0  # pandas makes floats of whole numbers
     assert supervised(*CLASSIFICATION, line(3), owners={"train": whole})(0)[1].names == ("0", "1")
     held = supervised(C[0], None, line(3), clients=3, test_share=0.3)(1)[1]
