@@ -28,7 +28,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from rollcall.algorithms.availability import AvailabilityWeighted
-from rollcall.algorithms.base import Properties, Round
+from rollcall.algorithms.base import Properties, Round, normalised
 
 
 @dataclass(frozen=True)
@@ -38,5 +38,4 @@ class AdaFed(AvailabilityWeighted):
     ends: ClassVar[Properties] = Properties(limit="elsewhere")
 
     def weights(self, pi: Float[Tensor, "m"], call: Round) -> tuple[Int[Tensor, "n"], Float[Tensor, "n"]]:
-        q = (call.alpha / pi)[call.active]
-        return call.active, q / q.sum()
+        return call.active, normalised((call.alpha / pi)[call.active])

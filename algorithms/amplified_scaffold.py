@@ -18,7 +18,8 @@ Communication-Efficient Algorithm and Analysis* (NeurIPS 2024).
     A empty: nothing is added; the round counts, and may be the last of a period
 
 Cost:
-    a K gradients; 2 a models up, 2 a down; memory (n + k + 4) d + 3 m, where k clients have taken part in the period.
+    a K gradients; 2 a models up, 2 a down; memory (n + k + 4) d + 3 m,
+    where n clients have taken part in earlier periods and k in this one.
 
 When to use:
     If clients take turns over a known period P, differ, and can store a vector each.
@@ -79,7 +80,9 @@ class AmplifiedScaffold(Algorithm[Period]):
     gamma: Positive = 1.5
     P: Count = 50
 
-    properties: ClassVar[Properties] = Properties(limit="optimum", changes_while_inactive=("c_i", "G", "n"))
+    properties: ClassVar[Properties] = Properties(
+        limit="optimum", changes_while_inactive=("c_i", "G", "n"), stores="clients"
+    )
 
     def check(self, setting: TrainingSetup) -> None:
         setting.need_no_server_optimizer("amplified_scaffold")

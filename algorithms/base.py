@@ -138,8 +138,7 @@ class Round:
         """The mean of the active clients' rows, weighted by alpha_i / sum over A of alpha_j."""
         if not self.weighted:
             return rows.mean(dim=0)
-        w = self.alpha[self.active]
-        return w / w.sum().clamp(min=torch.finfo(w.dtype).tiny) @ rows
+        return normalised(self.alpha[self.active]) @ rows
 
     def relative(self, rows: Float[Tensor, "a *d"]) -> Float[Tensor, "a *d"]:
         """The active clients' rows times m alpha_i, which is 1 if the weights are equal."""
@@ -151,6 +150,11 @@ class Round:
         """A CPU generator for the method's own draws; depends on (seed, t) only, so that a resumed run repeats them."""
         key = np.random.SeedSequence((self.seed, self.t)).generate_state(1, np.uint64)
         return torch.Generator().manual_seed(int(key[0] >> 1))
+
+
+def normalised(weights: Float[Tensor, "a"]) -> Float[Tensor, "a"]:
+    """The weights divided by their sum; zeros if all are 0."""
+    return weights / weights.sum().clamp(min=torch.finfo(weights.dtype).tiny)
 
 
 KNOWLEDGE = tuple(one.name for one in fields(Round) if one.default is None and not one.kw_only)

@@ -29,6 +29,7 @@ Differences from the paper:
     beta = 1 keeps no memory of losses. The paper prints "beta = 0" for its experiments and means this.
     A client is kept if leaving it out does not change eps (`ties: keep`). Read literally, a gain of 0 reaches tau = 0;
     then all clients but one are left out whenever no loss is above its least value, as in the first round.
+    `get` sets q_k = 0 for a trial and does not say that a rejected trial is undone. It is undone here, as in the text.
     The authors' released code has `bias_factor: 1` instead of 4, takes F_i on held-out samples (`losses: test`), takes
     for F*_i the client's least loss (`least: optimum`), or 0 for networks (`least: zero`), and has `ties: leave_out`.
 """

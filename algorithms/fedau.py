@@ -81,4 +81,5 @@ class FedAU(Algorithm[Intervals]):
         w = (known.total[A].to(x.dtype) / closed).where(closed > 0, 1.0)
         w = call.relative(w)
         D = work.sgd(A, x.expand(len(A), -1)) - x
-        return w @ D / (m if self.divisor == "clients" else w.sum()), after
+        divisor = m if self.divisor == "clients" else w.sum().clamp(min=torch.finfo(w.dtype).tiny)
+        return w @ D / divisor, after

@@ -14,7 +14,7 @@ When to use:
     If the updates of few clients are noisy. It leaves FedAvg's bias as it is.
 
 Differences from the paper:
-    The average is uniform over A, as with FedAvg here. The paper has eta_g = 1 and no empty round.
+    The mean over A has the weights of `fedavg`. The paper has eta_g = 1 and no empty round.
 """
 
 from dataclasses import dataclass

@@ -31,7 +31,17 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from rollcall.algorithms.base import Decay, LocalWork, Memoryless, Nothing, Properties, Round, TrainingSetup, Vector
+from rollcall.algorithms.base import (
+    Decay,
+    LocalWork,
+    Memoryless,
+    Nothing,
+    Properties,
+    Round,
+    TrainingSetup,
+    Vector,
+    normalised,
+)
 
 
 @dataclass(frozen=True)
@@ -62,7 +72,7 @@ class FedNova(Memoryless):
         A = call.active
         if len(A) == 0:
             return None, state
-        p = call.alpha[A] / call.alpha[A].sum()
+        p = normalised(call.alpha[A])
         a = self._norm(work.steps_of(A), x.dtype)
         D = work.sgd(A, x.expand(len(A), -1)) - x
         return (p @ a) * ((p / a) @ D), state

@@ -14,7 +14,7 @@ When to use:
     If many local steps make clients drift apart. It does not correct for unequal availability.
 
 Differences from the paper:
-    K SGD steps replace its gamma-inexact local solver. The average over A is uniform, as for FedAvg here.
+    K SGD steps replace its gamma-inexact local solver. The mean over A has the weights of `fedavg`.
 """
 
 from dataclasses import dataclass

@@ -52,7 +52,7 @@ class FedSGDIW(Algorithm[Shares | Nothing]):
     """Importance-weighted FedSGD (equation 11): gradients divided by m c_i.
 
     Attributes:
-        delta: lower bound of the estimated c_i.
+        delta: lower bound of the estimated c_i, below 1/m: Theorem 2 needs c_i > delta, and the c_i sum to at most 1.
         oracle: use the exact c_i of the participation model, without delta.
     """
 
@@ -70,7 +70,14 @@ class FedSGDIW(Algorithm[Shares | Nothing]):
         setting.need_plain_sgd("fedsgd_iw")
 
     def init(self, x: Vector, clients: int) -> Shares | Nothing:
-        return Nothing() if self.oracle else Shares(x.new_zeros(clients))
+        if self.oracle:
+            return Nothing()
+        if self.delta * clients >= 1:  # then most c_i are delta, and nothing is corrected
+            raise ValueError(
+                f"delta: {self.delta:g} is not allowed with {clients} clients; must be below {1 / clients:g}, the "
+                "largest mean of the c_i"
+            )
+        return Shares(x.new_zeros(clients))
 
     def round(
         self, state: Shares | Nothing, x: Vector, call: Round, work: LocalWork

@@ -25,6 +25,7 @@ When to use:
 Differences from the paper:
     The equations are those of the released code (github.com/arodio/FedStale). There x stays in an empty round
     (`empty: skip`), each server step also decays x by 5e-4, and the experiments take 1 / p_i from FedAU's intervals.
+    The updates D_i are stored as they are, not divided by eta: if eta falls, old ones weigh more than new ones.
 """
 
 from dataclasses import dataclass, replace

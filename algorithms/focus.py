@@ -52,7 +52,7 @@ class Focus(Algorithm[Tracking]):
 
     empty: Literal["step", "skip"] = "step"
 
-    properties: ClassVar[Properties] = Properties(limit="optimum", step="sum")
+    properties: ClassVar[Properties] = Properties(limit="optimum", step="sum", stores="clients")
 
     def check(self, setting: TrainingSetup) -> None:
         setting.need_plain_sgd("focus")

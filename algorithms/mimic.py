@@ -18,7 +18,8 @@ When to use:
 
 Differences from the paper:
     The equations are those of the released code (github.com/hiyuchang/mimic_codes), which keeps v and D_i apart. It has
-    all clients active in the first round; here a client's first update has no correction.
+    all clients active in the first round; here a client's first update has no correction. v and D_i are stored as they
+    are, not divided by eta: if eta falls, old corrections weigh more than new updates.
 """
 
 from dataclasses import dataclass

@@ -22,7 +22,9 @@ When to use:
 
 Differences from the paper:
     A round is everything between two communications. A client receives the new x when it is active again, and only then
-    updates its h_i. With full participation this is the paper's h_i, and the h_i sum to 0.
+    updates its h_i. With full participation this is the paper's h_i, and the h_i sum to 0. The paper draws a new
+    sample in every iteration. Here iteration k uses the minibatch of step t K + k, so that with `schedule: random` a
+    round longer than K steps shares minibatches with the next one, and a K gradients are the mean.
 """
 
 from dataclasses import dataclass
@@ -65,7 +67,7 @@ class Scaffnew(Algorithm[Shifts]):
     schedule: Literal["deterministic", "random"] = "deterministic"
     first_shift: Literal["zero", "model"] = "zero"
 
-    properties: ClassVar[Properties] = Properties(limit="elsewhere")
+    properties: ClassVar[Properties] = Properties(limit="elsewhere", stores="clients")
 
     def check(self, setting: TrainingSetup) -> None:
         setting.need_shared_model("scaffnew")

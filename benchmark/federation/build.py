@@ -91,7 +91,8 @@ def build(trial: Trial, workers: int = 1) -> Federation:
     if metrics.over_clients:
         groups += client_groups(groups, evaluated_splits(trial, data), data)
     x = torch.empty(d, dtype=dtype, device="meta")
-    state = algorithm.init(x, data.clients)
+    with at("algorithm"):
+        state = algorithm.init(x, data.clients)
     with located(algorithm):
         check_init(algorithm, state)
     states = [state, Rows.begin(x, data.clients)] if trial.local.keep_momentum else [state]

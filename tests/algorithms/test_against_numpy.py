@@ -53,7 +53,7 @@ EQUAL = np.full(M, 1 / M)
 OPTIONS = [
     *((name, {}, {}) for name in ALGORITHMS),
     ("fedavg_known", {"probability": "last_client"}, {}),
-    ("fedsgd_iw", {"delta": 0.3}, {}),
+    ("fedsgd_iw", {"delta": 0.15}, {}),
     ("fedavg_debiased", {"cap": 1.2}, {}),
     ("fedavg_debiased", {"horizon": 20}, {}),
     ("unbiased", {"oracle": False}, {}),

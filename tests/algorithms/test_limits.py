@@ -70,12 +70,16 @@ def test_scaffnew_diverges_unless_all_clients_participate():
     assert np.abs(end("scaffnew", 300, 1, 0.1)).max() > 1e10
 
 
-def test_fedavg_with_two_clients():
-    """[PBC] Proposition 1: for u = (0, 100), p_1 = 0.5 the limit of E[x] is 150 p_2 / (1 + p_2), whatever eta and K."""
+LIMITS = {"fedavg": lambda p2: 150 * p2 / (1 + p2), "fedavg_all": lambda p2: 100 * p2 / (0.5 + p2)}
+"""Of E[x] for u = (0, 100) and p_1 = 0.5, whatever eta and K: [PBC] Proposition 1, and sum_i p_i (u_i - x) = 0."""
+
+
+@pytest.mark.parametrize("name", LIMITS)
+def test_fedavg_with_two_clients(name):
     u = np.array([[0.0], [100.0]])
     for p2, K, eta in [(0.2, 1, 0.2), (0.9, 3, 0.05)]:
-        models = path("fedavg", 1_800, K, eta, p=np.array([0.5, p2]), u=u, h=np.ones(2))
+        models = path(name, 1_800, K, eta, p=np.array([0.5, p2]), u=u, h=np.ones(2))
         batches = models[200:, 0].reshape(20, -1).mean(axis=1)
-        error, limit = batches.std(ddof=1) / np.sqrt(20), 150 * p2 / (1 + p2)
+        error, limit = batches.std(ddof=1) / np.sqrt(20), LIMITS[name](p2)
         assert abs(batches.mean() - limit) < 4 * error
         assert abs(50 - limit) > 6 * error  # the right answer, 50, is far away

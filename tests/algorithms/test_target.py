@@ -62,3 +62,13 @@ def test_given_weights_and_half_of_the_clients():
     trial |= {"participation": {"name": "trace", "mask": np.array([[1, 0, 1]])}, "numerics": {"dtype": "float64"}}
     assert simulate(trial | {"target": [3.0, 5.0, 1.0]}).model == pytest.approx(0.5 * 10 / 4)
     assert simulate(trial | {"target": [2, 0, 2]}).model.tobytes() == simulate(trial).model.tobytes()
+
+
+@pytest.mark.parametrize("algorithm", ["fedavg", "fednova", "adafed", {"name": "fedau", "divisor": "weights"}])
+def test_only_clients_of_weight_0_are_active(algorithm):
+    """The model stays, in a round in which nobody counts."""
+    trial = {"task": {"name": "quadratic", "targets": U.numpy()}, "algorithm": algorithm, "rounds": 2}
+    trial |= {"participation": {"name": "trace", "mask": np.array([[0, 0, 1], [1, 0, 0]])}, "target": [1.0, 1.0, 0.0]}
+    trial |= {"numerics": {"dtype": "float64"}, "local": {"lr": 0.5}}
+    trial |= {"task": {"name": "quadratic", "targets": U.numpy() + 1}}  # from 0
+    assert simulate(trial).model == pytest.approx(0.5)  # half of the way to client 0, in the second round alone

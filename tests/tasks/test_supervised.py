@@ -230,7 +230,9 @@ def test_clients_with_names_and_own_test_samples():
     for algorithm in ("fedavg", "fedavg_all", "fedvarp"):  # the last two divide by m
         how = {"algorithm": algorithm, "numerics": {"dtype": "float64"}}
         assert one_round(kept, **how).model == pytest.approx(one_round(parts, **how).model)
-    with pytest.raises(SettingError, match="'fedawe' is not allowed with clients without samples; it counts them among"):
+    with pytest.raises(
+        SettingError, match="'fedawe' is not allowed with clients without samples; it counts them among"
+    ):
         one_round(kept, algorithm="fedawe")
     whole = np.arange(60) % 2.0  # pandas makes floats of whole numbers
     assert supervised(*CLASSIFICATION, line(3), owners={"train": whole})(0)[1].names == ("0", "1")

@@ -6,7 +6,7 @@ import torch
 from runs import DIGITS
 from torch import nn
 
-from rollcall import simulate
+from rollcall import SettingError, simulate
 from rollcall.benchmark.config.trial import Trial
 from rollcall.benchmark.federation.build import build
 from rollcall.tasks import supervised
@@ -54,6 +54,17 @@ def test_a_method_is_told_no_more_than_it_asks_for():
     assert told["fedavg"].probability is None
     assert told["fedavg_known"].probability.tolist() == [0.5] * 8
     assert told["fedavg_known"].stationary is None
+
+
+def test_importance_weights_that_would_all_be_the_threshold_are_refused():
+    trial = DIGITS | {"algorithm": {"name": "fedsgd_iw", "delta": 0.125}, "local": {"lr": 0.1}}
+    refused = (
+        r"^algorithm\.delta: 0\.125 is not allowed with 8 clients; must be below 0\.125, the largest mean of the c_i"
+    )
+    with pytest.raises(SettingError, match=refused):
+        build(Trial.read(trial))
+    trial["algorithm"]["delta"] = 0.12
+    build(Trial.read(trial))
 
 
 class Tied(nn.Module):
