@@ -16,7 +16,8 @@ When to use:
 
 Differences from the paper:
     None. The paper's objective weights clients by samples, which is `target: samples`: then the mean over A is weighted
-    by alpha_i, as there. The default weights are equal, as in four of the five participation papers; CA-Fed's are general.
+    by alpha_i, as there. The default weights are equal, as in four of the five participation
+    papers; those of CA-Fed are general.
 """
 
 from dataclasses import dataclass
