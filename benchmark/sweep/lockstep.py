@@ -62,7 +62,8 @@ def run_lockstep(jobs: Sequence[Job], tell: Callable[[str], None] = lambda line:
 def shared(trial: Trial) -> str:
     """The digest of the settings that trials of a group have in common; empty for a trial that runs by itself."""
     alone = trial.numerics.engine == "sequential" or trial.numerics.dtype not in ("float32", "float64")
-    if alone or trial.local.momentum or trial.evaluation.weights:
+    # With a clock, who is active and how long a round lasts depend on all that the clients compute and send.
+    if alone or trial.clock is not None or trial.local.momentum or trial.evaluation.weights:
         return ""
     local = trial.local.model_dump(mode="json", exclude={"lr", "schedule"}, fallback=str)
     same = {"task": trial.task, "participation": trial.participation, "seed": trial.seed}

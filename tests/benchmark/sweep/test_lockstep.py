@@ -65,3 +65,22 @@ def test_trials_with_other_data_or_participation_do_not_run_together():
     others = [{"seed": 4}, {"participation": "full"}, {"numerics": {"dtype": "float32"}}]
     assert all(shared(trial("mifa", 0.3, **other)) != shared(one) for other in others)
     assert shared(trial("mifa", 0.3, rounds=7)) == shared(one)
+
+
+def test_a_trial_with_a_clock_runs_alone(tmp_path):
+    """Who is in time depends on the deadline, and on how much the method sends: floats up by hand."""
+    quadratic = {"name": "quadratic", "targets": np.arange(10.0)[:, None]}
+    base = TRIAL | {"task": quadratic, "participation": "full", "local": {"steps": 1, "lr": 0.1}, "rounds": 2}
+    clock = {"speed": [float(speed) for speed in range(1, 11)], "up": 10.0}
+    # A client needs 1 / speed + 0.1 seconds, or with two vectors 0.2: four, nine and eight clients are in time.
+    cases = [("fedavg", 0.25, 2 * 4), ("fedavg", 0.65, 2 * 9), ("scaffold", 0.65, 2 * 8 * 2)]
+    trials = [
+        Trial.read(base | {"evaluation": {}, "algorithm": name, "clock": clock | {"wait": {"deadline": end}}})
+        for name, end, _ in cases
+    ]
+    jobs = [Job(one, "timed", tmp_path) for one in trials]
+    assert run_lockstep(jobs) == {}
+    for job, (_, _, floats) in zip(jobs, cases, strict=True):
+        history = job.folder.history()
+        assert history["cost/floats_up"].iloc[-1] == floats
+        assert history.equals(simulate(job.trial).history)
