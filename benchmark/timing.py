@@ -22,7 +22,7 @@ from rollcall.benchmark.engines import ENGINES, Feed, FlatTask, LocalTraining, f
 from rollcall.benchmark.federation.build import build
 from rollcall.benchmark.federation.module import Federation
 from rollcall.participation import Population
-from rollcall.tasks import MODELS, Minibatches
+from rollcall.tasks import MODELS, Minibatches, evaluating
 from rollcall.tasks.datasets import SOURCES, root
 from rollcall.tasks.images import Classification
 from rollcall.tasks.streams import stream, torch_stream
@@ -244,7 +244,6 @@ def probe(federation: Federation, clients: int) -> tuple[float, float]:
     data, device = federation.data, federation.device
     holders = torch.from_numpy(np.flatnonzero(data.parts.sizes))
     federation.begin()
-    federation.model.task.eval()
 
     def local_work(called: int) -> Callable[[int], object]:
         def run(t: int) -> object:
@@ -255,11 +254,11 @@ def probe(federation: Federation, clients: int) -> tuple[float, float]:
         run(0)  # not timed: one-time work such as allocations and the choice of kernels
         return run
 
-    @torch.no_grad()
     def evaluate(t: int) -> None:
-        for split in data.splits:
-            for batch in islice(data.evaluation(split), BATCHES):
-                federation.evaluator.metrics(tuple(column.to(device) for column in batch))
+        with torch.no_grad(), evaluating(federation.model.task):
+            for split in data.splits:
+                for batch in islice(data.evaluation(split), BATCHES):
+                    federation.evaluator.metrics(tuple(column.to(device) for column in batch))
 
     two = min(2, len(holders))
     alone = seconds_per_round(local_work(two), device.type, 0.0) / two

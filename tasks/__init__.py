@@ -12,6 +12,7 @@ from rollcall.tasks.base import Batches as Batches
 from rollcall.tasks.base import ClientData as ClientData
 from rollcall.tasks.base import Samples as Samples
 from rollcall.tasks.base import Task as Task
+from rollcall.tasks.base import evaluating as evaluating
 from rollcall.tasks.images import AUGMENTATIONS as AUGMENTATIONS
 from rollcall.tasks.images import cifar10 as cifar10
 from rollcall.tasks.images import cifar100 as cifar100

@@ -2,6 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from types import MappingProxyType
 from typing import Literal, TypeAlias
 
@@ -18,6 +19,19 @@ from rollcall.tasks.streams import stream
 EmptyClients: TypeAlias = Literal["refuse", "keep"]
 Samples: TypeAlias = tuple[Tensor, ...]
 """Samples as columns, for example inputs and labels: tensors of equal first dimension. A batch is a subset of rows."""
+
+
+@contextmanager
+def evaluating(module: nn.Module) -> Iterator[None]:
+    """A context in which a module is in evaluation mode. Afterwards each of its parts has its own mode again."""
+    modes = [(part, part.training) for part in module.modules()]
+    module.eval()
+    try:
+        yield
+    finally:
+        module.train(modes[0][1])  # of the module itself, which may do more in `train` than set modes
+        for part, mode in modes:
+            part.training = mode
 
 
 class Task(LightningModule, ABC):
@@ -304,7 +318,6 @@ class ClientData(LightningDataModule):
         They are allowed if the task, in evaluation mode, computes finite losses from the first hundred of them: NaN may
         stand for a missing value.
         """
-        training = task.training
         for split, samples in self.splits.items():
             bad = torch.zeros(len(samples[0]), dtype=torch.bool)
             for column in samples:
@@ -313,9 +326,8 @@ class ClientData(LightningDataModule):
             rows = bad.nonzero()[:, 0]
             if not len(rows):
                 continue
-            with torch.no_grad():
-                loss = task.eval().loss(tuple(column[rows[:100]] for column in samples))
-            task.train(training)
+            with torch.no_grad(), evaluating(task):
+                loss = task.loss(tuple(column[rows[:100]] for column in samples))
             if not loss.isfinite():
                 owner, first = self.owner(split), int(rows[0])
                 whose = "" if owner is None else f", of client {owner[first]}"

@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from torch.nn.functional import cross_entropy, mse_loss
 from torch.utils.data import Dataset, TensorDataset, default_collate
 
-from rollcall.tasks.base import ClientData, EmptyClients, Samples, Task, need_least, need_shares, one_line
+from rollcall.tasks.base import ClientData, EmptyClients, Samples, Task, evaluating, need_least, need_shares, one_line
 from rollcall.tasks.metrics import METRICS, Accumulated
 from rollcall.tasks.partitions import PARTITIONS, Partition, Parts, iid, made_by, made_parts, realised
 from rollcall.tasks.streams import stream, torch_stream
@@ -191,9 +191,11 @@ class Supervised:
         *_, targets = samples = self.splits["train"]
         of_each: Any = [] if self.classes is None else np.unique(targets, return_index=True)[1][:10]
         batch = tuple(column[np.union1d(of_each, range(min(2, len(targets)))).astype(int)] for column in samples)
-        _check_task(SupervisedTask(network, self.loss, self.classes, self.per_sample).eval(), batch)
+        task = SupervisedTask(network, self.loss, self.classes, self.per_sample)
+        with evaluating(task):
+            _check_task(task, batch)
         network = copy.deepcopy(network)  # training changes the statistics of BatchNorm
-        _check_task(SupervisedTask(network, self.loss, self.classes, self.per_sample).train(), batch)
+        _check_task(SupervisedTask(network, self.loss, self.classes, self.per_sample), batch)
 
     def _data(
         self,

@@ -13,6 +13,7 @@ from torch import Tensor
 from rollcall.algorithms import Rows
 from rollcall.benchmark.engines.feed import Feed, to_device
 from rollcall.benchmark.engines.flat_task import Buffers, FlatTask
+from rollcall.tasks import evaluating
 
 
 @dataclass(frozen=True)
@@ -153,17 +154,15 @@ class Work:
         samples, holdings = splits[split]
         losses = x.new_full((len(clients),), nan)
         loaded = False
-        training = task.training
-        task.eval()
-        for row, client in enumerate(clients.tolist()):
-            if not holdings.sizes[client]:  # the loss of no samples may be anything, or raise an error
-                continue
-            if not loaded or x.stride(0):  # stride 0: all clients have the same model, which is loaded once
-                self.model.move(x[row])
-                loaded = True
-            rows = torch.from_numpy(holdings[client]).to(x.device)
-            losses[row] = task.loss(tuple(column.index_select(0, rows) for column in samples))
-        task.train(training)
+        with evaluating(task):
+            for row, client in enumerate(clients.tolist()):
+                if not holdings.sizes[client]:  # the loss of no samples may be anything, or raise an error
+                    continue
+                if not loaded or x.stride(0):  # stride 0: all clients have the same model, which is loaded once
+                    self.model.move(x[row])
+                    loaded = True
+                rows = torch.from_numpy(holdings[client]).to(x.device)
+                losses[row] = task.loss(tuple(column.index_select(0, rows) for column in samples))
         self.loss_calls.append(losses)
         return losses
 

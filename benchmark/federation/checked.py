@@ -18,7 +18,7 @@ from torch import Tensor
 from rollcall.algorithms import Traffic
 from rollcall.benchmark.config.errors import SettingError, SourceError
 from rollcall.benchmark.config.source import contributed_line, definition, in_words, told
-from rollcall.tasks import ClientData, Minibatches, Samples, Task
+from rollcall.tasks import ClientData, Minibatches, Samples, Task, evaluating
 
 MODEL_NAME = re.compile(r"\w*")
 """A name of a model to evaluate, which ends the names of its metrics."""
@@ -113,22 +113,19 @@ def check_task(task: Task, batch: Samples) -> None:
     Raises:
         SourceError: one of them raised an error, or returned another value than it must; names the line.
     """
-    training = task.training
-    task.eval()
     for method, check in {"loss": check_loss, "metrics": check_metrics}.items():
         try:
-            with torch.no_grad():
+            with torch.no_grad(), evaluating(task):
                 returned = getattr(task, method)(batch)
         except Exception as error:
             place = contributed_line(error) or f"{definition(getattr(type(task), method))}: "
             raise SourceError(f"{place}{told(error)}") from error
         with located(task):
             check(task, returned, batch)
-    task.train(training)
 
 
 def check_training(task: Task, data: ClientData, minibatches: Minibatches) -> None:
-    """Compute the loss of the smallest minibatch of a run, in training mode, on a copy of the task.
+    """Compute the loss of the smallest minibatch of a run, in the modes of the run, on a copy of the task.
 
     Raises:
         SettingError: it cannot be computed, for example because BatchNorm needs two samples.
@@ -136,12 +133,13 @@ def check_training(task: Task, data: ClientData, minibatches: Minibatches) -> No
     sizes = np.where(minibatches.longest > 0, minibatches.shortest, np.iinfo(np.int64).max)
     client = int(sizes.argmin())
     n = int(sizes[client])
-    rows, training = minibatches.parts[client][:n], task.training
+    rows = minibatches.parts[client][:n]
     try:
         with torch.no_grad(), torch.random.fork_rng(devices=[]):
             batch = tuple(column[rows] for column in data.splits["train"])
-            task.eval().loss(batch)  # without it, a network with torch's old weight_norm cannot be copied
-            copy.deepcopy(task).train().loss(batch)
+            with evaluating(task):
+                task.loss(batch)  # without it, a network with torch's old weight_norm cannot be copied
+            copy.deepcopy(task).loss(batch)
     except Exception as error:
         place = contributed_line(error) or ""
         few = "" if n > 1 else ". local.last_batch: drop, another local.batch_size or tasks.models.BatchNorm avoid it"
@@ -149,7 +147,6 @@ def check_training(task: Task, data: ClientData, minibatches: Minibatches) -> No
             f"model: {place}cannot be trained on a minibatch of {n} samples, the smallest of client {client}: "
             f"{told(error)}{few}"
         ) from error
-    task.train(training)
 
 
 def _alike(vector: Any, x: Tensor) -> bool:

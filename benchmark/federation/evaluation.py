@@ -21,7 +21,7 @@ from rollcall.benchmark.config.choice import Choice
 from rollcall.benchmark.config.errors import SettingError
 from rollcall.benchmark.config.source import contributed_line, told
 from rollcall.benchmark.config.trial import By
-from rollcall.tasks import ClientData, Task
+from rollcall.tasks import ClientData, Task, evaluating
 from rollcall.tasks.metrics import Accumulated, ClassScores, OverClients
 
 
@@ -107,9 +107,8 @@ def metrics_of(choices: Sequence[Choice], task: Task, data: ClientData) -> Metri
     if not choices and not task.accumulated:
         return Metrics()
     sample = tuple(column[:1] for column in data.splits["train"])
-    training = task.training
-    with torch.no_grad():
-        measured = task.eval().metrics(sample)
+    with torch.no_grad(), evaluating(task):
+        measured = task.metrics(sample)
         chosen: dict[str, Any] = {}
         for choice in choices:
             names = (choice.label if number == 1 else f"{choice.label}#{number}" for number in count(1))
@@ -130,7 +129,6 @@ def metrics_of(choices: Sequence[Choice], task: Task, data: ClientData) -> Metri
                     f"evaluation.metrics: {name} cannot be computed from the predictions of this task: "
                     f"{contributed_line(error)}{told(error)}"
                 ) from error
-    task.train(training)
     over_clients = {name: metric for name, metric in metrics.items() if isinstance(metric, OverClients)}
     return Metrics({name: metric for name, metric in metrics.items() if name not in over_clients}, over_clients)
 

@@ -21,6 +21,7 @@ from rollcall.benchmark.federation.module import Federation
 from rollcall.benchmark.federation.run_folder import Damaged, InUse, RunFolder, code_of
 from rollcall.benchmark.federation.simulation import CHECKPOINT_EVERY, OtherData, Refused, simulate
 from rollcall.benchmark.process import Interrupted, free_cycles, stop_requests
+from rollcall.tasks import evaluating
 
 
 @dataclass(frozen=True, eq=False)
@@ -164,11 +165,10 @@ def check_metrics(metrics: Mapping[str, Iterable[Metric]], trials: Iterable[Tria
 
 def recorded(federation: Federation) -> list[str]:
     """The metrics that a trial records. Columns of groups, classes and further models begin with one and a slash."""
-    names = []
-    federation.model.task.eval()
+    names, task = [], federation.model.task
     for split in federation.evaluated_splits:
-        with torch.no_grad():
-            metrics = federation.model.task.metrics(tuple(column[:2] for column in federation.data.splits[split]))
+        with torch.no_grad(), evaluating(task):
+            metrics = task.metrics(tuple(column[:2] for column in federation.data.splits[split]))
         further = (*federation.metrics.accumulated, *federation.metrics.over_clients)
         names += [f"{split}/{name}" for name in (*metrics, *further)]
     weights = {} if federation.weights is None else federation.weights.measured()

@@ -9,6 +9,8 @@ from torch import nn
 from rollcall import SettingError, simulate
 from rollcall.benchmark.config.trial import Trial
 from rollcall.benchmark.federation.build import build
+from rollcall.benchmark.federation.checked import check_task
+from rollcall.benchmark.sweep.jobs import recorded
 from rollcall.tasks import supervised
 
 
@@ -101,3 +103,36 @@ def test_frozen_parameters_stay_and_shared_ones_count_once(network, d):
     trained, start = sequential.module().network, build(Trial.read(features(network))).model.task.network
     for (name, after), before in zip(trained.named_parameters(), start.parameters(), strict=True):
         assert torch.equal(after, before) == (not before.requires_grad), name
+
+
+class FrozenNorm(nn.Module):
+    """A BatchNorm that training leaves alone, as in a pretrained network; NaN stands for a missing value."""
+
+    def __init__(self):
+        super().__init__()
+        self.norm, self.drop, self.head = nn.BatchNorm1d(4).eval(), nn.Dropout(0.5), nn.Linear(4, 2)
+
+    def forward(self, x):
+        return self.head(self.drop(self.norm(x.nan_to_num())))
+
+
+def test_each_part_of_a_network_keeps_its_own_mode():
+    """Checks, evaluations and losses of held-out samples are in evaluation mode; afterwards all is as before."""
+    x = np.random.default_rng(0).normal(size=(60, 4))
+    x[7, 2] = np.nan
+    one = FrozenNorm()  # the same module in every call
+    task = supervised((x, (x[:, 0] > 0).astype(int)), None, lambda seed: one, clients=6, test_share=0.2)
+    settings = {"task": task, "algorithm": {"name": "ca_fed", "losses": "test"}, "rounds": 4}
+    trial = Trial.read(settings | {"local": {"lr": 0.1}, "evaluation": {"every": 2, "metrics": ["auroc"]}})
+    result = simulate(trial)
+    assert {name: value.tolist() for name, value in result.buffers.items()} == {
+        "network.norm.running_mean": [0.0] * 4,
+        "network.norm.running_var": [1.0] * 4,
+        "network.norm.num_batches_tracked": 0,
+    }
+    federation = build(trial)
+    samples = tuple(column[:2] for column in federation.data.splits["train"])
+    for step in (lambda: check_task(federation.model.task, samples), lambda: recorded(federation)):
+        step()
+        own = federation.model.task.network
+        assert [part.training for part in (federation.model.task, own, own.norm, own.drop)] == [True, True, False, True]
