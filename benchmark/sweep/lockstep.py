@@ -28,6 +28,7 @@ from rollcall.benchmark.federation.module import Federation
 from rollcall.benchmark.federation.simulation import Records, quiet
 from rollcall.benchmark.process import Interrupted, free_cycles, stop_requests
 from rollcall.benchmark.sweep.jobs import Job, run_inline
+from rollcall.tasks import evaluating
 
 AT_ONCE = 96
 """Trials that run side by side: enough that a call of the engine costs little for each."""
@@ -211,13 +212,15 @@ def train(seat: Seat, engine: Any) -> None:
     def evaluate() -> None:
         records.began = monotonic()  # the seat counts the seconds
         federation.on_validation_epoch_start()
-        for index, loader in enumerate(loaders):
-            for number, batch in enumerate(loader):
-                federation.validation_step(tuple(column.to(device) for column in batch), number, index)
+        with evaluating(federation.model.task):
+            for index, loader in enumerate(loaders):
+                for number, batch in enumerate(loader):
+                    federation.validation_step(tuple(column.to(device) for column in batch), number, index)
         federation.on_validation_epoch_end()
         records.take(federation.t, federation.measured)
 
-    with run.running(trial, device=device.type, threads=1), torch.no_grad():
+    content = federation.content
+    with run.running(trial, device=device.type, threads=1, content=content), torch.no_grad():
         records.resume_at(-1)
         evaluate()
         while federation.t < trial.rounds and not records.diverged:

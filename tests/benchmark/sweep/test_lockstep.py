@@ -1,12 +1,15 @@
 import gc
 
 import numpy as np
+import torch
 
 from rollcall.benchmark.config.trial import Trial
 from rollcall.benchmark.federation.module import Federation
+from rollcall.benchmark.federation.run_folder import RunFolder
 from rollcall.benchmark.federation.simulation import simulate
 from rollcall.benchmark.sweep.jobs import Job
 from rollcall.benchmark.sweep.lockstep import run_lockstep, shared
+from rollcall.tasks import supervised
 
 DIGITS = {"name": "digits", "clients": 5, "model": "linear", "partition": {"name": "dirichlet", "alpha": 0.1}}
 TRIAL = {"task": DIGITS, "participation": {"name": "bernoulli", "probability": 0.4}, "rounds": 6, "seed": 3}
@@ -84,3 +87,29 @@ def test_a_trial_with_a_clock_runs_alone(tmp_path):
         history = job.folder.history()
         assert history["cost/floats_up"].iloc[-1] == floats
         assert history.equals(simulate(job.trial).history)
+
+
+class TwoFaced(torch.nn.Linear):
+    """Predictions are five times as large in evaluation mode."""
+
+    def forward(self, x):
+        return super().forward(x) * (1 if self.training else 5)
+
+
+def test_evaluations_are_in_evaluation_mode_and_the_data_are_noted(tmp_path):
+    x = np.random.default_rng(0).normal(size=(40, 3)).astype(np.float32)  # as the network has them
+    task = supervised((x, (x[:, 0] > 0).astype(int)), None, lambda seed: TwoFaced(3, 2), clients=5)
+    settings = {"task": task, "evaluation": {"every": 3}}
+    jobs = [Job(trial("fedavg", rate, **settings), "modes", tmp_path) for rate in (0.1, 0.3)]
+    assert len({shared(job.trial) for job in jobs}) == 1
+    assert run_lockstep(jobs) == {}
+    y = torch.from_numpy((x[:, 0] > 0).astype(int))
+    for job in jobs:
+        folder = job.folder
+        weight, bias = np.split(folder.models()["model"], [6])
+        logits = 5 * torch.from_numpy(x @ weight.reshape(2, 3).T + bias)
+        loss = torch.nn.functional.cross_entropy(logits, y).item()
+        np.testing.assert_allclose(folder.history()["train/loss"].iloc[-1], loss, rtol=1e-9)
+        alone = simulate(job.trial, folder=tmp_path / "alone" / job.trial.name)
+        np.testing.assert_allclose(folder.history()[alone.history.columns], alone.history, rtol=1e-9)
+        assert folder.status["data"] == RunFolder(alone.folder).status["data"] != ""
