@@ -19,6 +19,7 @@ import pandas as pd
 import torch
 from lightning.pytorch import Callback, LightningModule, Trainer
 from lightning.pytorch.loggers import Logger
+from lightning.pytorch.trainer.states import TrainerFn
 
 from rollcall.benchmark.config.base import load_yaml
 from rollcall.benchmark.config.digest import from_copies, own_code
@@ -40,7 +41,7 @@ class Result:
     """The result of a trial.
 
     Attributes:
-        trial: its settings.
+        trial: its settings; `rounds` are those that were done, if a callback ended the run.
         model: [d], the method's result, which is evaluated: see `rollcall.algorithms.Algorithm.eval_models`.
         server: [d], the server's model; the same for most methods.
         history: a row for each evaluation: `round`, the number of rounds done, and `split/metric`.
@@ -98,6 +99,7 @@ def simulate(
     Only with `evaluation.last.splits`, evaluations among the last rounds of the shorter run keep the splits that were
     measured there.
     A run that diverges ends early: see `Result.diverged`. It is not run again.
+    A run that a callback ends, such as EarlyStopping, is a finished run of fewer rounds: see `Result.trial`.
     `simulate` restores the process-wide settings that it changes, such as threads, warnings and signal handlers.
 
     Args:
@@ -149,8 +151,10 @@ def simulate(
             if rounds.stopped:
                 raise Interrupted(f"stopped after round {federation.t} of {trial.rounds}")
             model, server, buffers = records.end(federation)
-    path, t = None if run is None else run.path, federation.t if records.diverged else None
-    return Result(trial, model, server, _own_rows(records.history(), trial), path, t, buffers)
+    path, diverged = None if run is None else run.path, federation.t if records.diverged else None
+    if diverged is None and federation.t < trial.rounds:  # a callback ended it
+        trial = trial.model_copy(update={"rounds": federation.t})
+    return Result(trial, model, server, _own_rows(records.history(), trial), path, diverged, buffers)
 
 
 def load(folder: Path | str, *, trust: bool = False) -> Result:
@@ -240,6 +244,8 @@ class Records(Callback):
                 self.run.save_models(model, server, buffers)
             if self.diverged:
                 self.run.end_as_diverged(federation.t, self.diverged)
+            else:
+                self.run.ends_with(finished=federation.t)  # a callback may have ended it before the last round
         return model, server, buffers
 
     def history(self) -> pd.DataFrame:
@@ -254,7 +260,8 @@ class Records(Callback):
 class Rounds(Callback):
     """What Lightning does between two rounds: evaluate where it is due, save checkpoints, and stop.
 
-    A checkpoint is saved after the last round, at intervals of time before it, and when the run is asked to stop.
+    A checkpoint is saved after the last round, at intervals of time before it, and when the run is asked to stop, also
+    by a callback such as EarlyStopping.
     Intervals of rounds would not do: a state of m models takes longer to write than most rounds take. Lightning's own
     ModelCheckpoint ignores its time interval under manual optimization (2.6.6). Without a run folder nothing is saved.
 
@@ -293,15 +300,26 @@ class Rounds(Callback):
             return
         last = federation.t == self.trial.rounds
         self.stopped = not last and self.requested()
-        if self.run is not None and (last or self.stopped or monotonic() - self.saved >= self.every):
-            self.run.sign(federation.t)  # first: no checkpoint may outlast its evaluations
-            with replacing(self.run.checkpoint, lasting=True) as scratch:
-                trainer.save_checkpoint(scratch)
-            self.saved = monotonic()
+        if last or self.stopped or monotonic() - self.saved >= self.every:
+            self._save(trainer, federation.t)
         elif self.run is not None:
             self.run.reached(federation.t)
         if self.stopped:
             stop(trainer)
+
+    def on_validation_end(self, trainer: Trainer, federation: LightningModule) -> None:
+        assert isinstance(federation, Federation)
+        # Lightning evaluates at the end of a run that a callback ends, and EarlyStopping decides in an evaluation.
+        ended = trainer.should_stop and federation.t < self.trial.rounds and not self.records.diverged
+        if ended and trainer.state.fn == TrainerFn.FITTING:
+            self._save(trainer, federation.t)
+
+    def _save(self, trainer: Trainer, t: int) -> None:
+        if self.run is not None:
+            self.run.sign(t)  # first: no checkpoint may outlast its evaluations
+            with replacing(self.run.checkpoint, lasting=True) as scratch:
+                trainer.save_checkpoint(scratch)
+            self.saved = monotonic()
 
 
 def stop(trainer: Trainer) -> None:

@@ -13,6 +13,7 @@ import pytest
 import torch
 import yaml
 from command import rollcall, write
+from lightning.pytorch import Callback
 from runs import DIGITS, Count, rounds_in
 
 from rollcall import load, simulate
@@ -73,6 +74,41 @@ def test_a_run_that_grows_ends_like_one_of_all_rounds(name, server, tmp_path):
     assert load(folder).history.equals(whole.history)
     assert (RunFolder(folder).finished, RunFolder(folder).state) == (23, "finished")
     assert yaml.safe_load((folder / "trial.yaml").read_text())["rounds"] == 23
+
+
+class End(Callback):
+    """Ends the run after a round, or at the evaluation of that round as EarlyStopping does."""
+
+    def __init__(self, t, at_evaluation):
+        self.t, self.at_evaluation = t, at_evaluation
+
+    def on_train_batch_end(self, trainer, federation, *_):
+        trainer.should_stop |= not self.at_evaluation and federation.t == self.t
+
+    def on_validation_end(self, trainer, federation):
+        trainer.should_stop |= self.at_evaluation and federation.t == self.t
+
+
+@pytest.mark.parametrize(("t", "at_evaluation"), [(10, False), (12, True)])
+@pytest.mark.parametrize(("name", "server"), CASES[2:4], ids=str)
+def test_a_run_that_a_callback_ends_is_a_shorter_one(name, server, t, at_evaluation, tmp_path):
+    trial, folder = MARKOV | {"algorithm": name, "server": server, "rounds": 23}, tmp_path / "run"
+    short = simulate(trial, folder=folder, callbacks=[End(t, at_evaluation)])
+    status = RunFolder(folder).status
+    assert (status["state"], status["round"], status["finished"]) == ("finished", t, t)
+    of_t_rounds = simulate(trial | {"rounds": t})
+    assert short.trial == load(folder).trial == of_t_rounds.trial
+    for result in (short, load(folder), simulate(trial | {"rounds": t}, folder=folder)):
+        assert np.array_equal(result.model, of_t_rounds.model)
+        assert result.history["round"].tolist() == ([0, 6, 10] if t == 10 else [0, 6, 12])
+    count = Count()
+    grown, whole = simulate(trial, folder=folder, callbacks=[count]), simulate(trial)
+    assert count.rounds == list(range(t + 1, 24))
+    assert np.array_equal(grown.model, whole.model)
+    assert np.array_equal(grown.server, whole.server)
+    assert grown.history.equals(whole.history)
+    assert len(set(rounds_in(folder))) == len(rounds_in(folder))
+    assert (RunFolder(folder).finished, RunFolder(folder).state) == (23, "finished")
 
 
 @pytest.mark.fault
