@@ -20,7 +20,7 @@ import traceback
 import zipfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
-from functools import cache
+from functools import cache, cached_property
 from importlib.metadata import version
 from itertools import count
 from pathlib import Path
@@ -164,6 +164,25 @@ class RunFolder:
         return (status.get("data") or content) != content and bool(status["round"] or status["state"] != "failed")
 
     @contextmanager
+    def locked(self) -> Iterator[None]:
+        """Hold the lock, which may be held already by this object.
+
+        Raises:
+            InUse: another process runs this trial.
+        """
+        self.path.mkdir(parents=True, exist_ok=True)
+        try:
+            lock = self._lock.acquire()
+        except Timeout:
+            raise InUse(f"folder: {self.path} is in use; another process runs this trial. Wait for it to end") from None
+        with lock:
+            yield
+
+    @cached_property
+    def _lock(self) -> FileLock:
+        return FileLock(self.path / "lock", timeout=0)
+
+    @contextmanager
     def running(self, trial: "Spec", *, device: str, threads: int, content: str = "") -> Iterator[None]:
         """The context of a running trial: writes its settings and status at the start, and its final state at the end.
 
@@ -171,12 +190,7 @@ class RunFolder:
             InUse: another process runs this trial.
             Damaged: metrics.jsonl is not as the run left it.
         """
-        self.path.mkdir(parents=True, exist_ok=True)
-        try:
-            lock = FileLock(self.path / "lock", timeout=0).acquire()
-        except Timeout:
-            raise InUse(f"folder: {self.path} is in use; another process runs this trial. Wait for it to end") from None
-        with lock:
+        with self.locked():
             if fault := self.altered():
                 raise Damaged(self.metrics, fault)
             self.save_settings(trial)

@@ -6,7 +6,7 @@ import signal
 import threading
 import warnings
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
 from datetime import timedelta
 from pathlib import Path
@@ -125,8 +125,6 @@ def simulate(
         stop_requests() if stop is None else nullcontext(stop) as requested,
     ):
         federation = build(trial, threads)
-        if run is not None and run.has_other(federation.content):
-            raise OtherData([run])
         records = Records(run)
         rounds = Rounds(trial, records, checkpoint_every, requested)
         trainer = Trainer(
@@ -144,9 +142,16 @@ def simulate(
             check_val_every_n_epoch=None,
             val_check_interval=1,  # see `Rounds`
         )
-        device = trainer.strategy.root_device.type
-        content = federation.content
-        with nullcontext() if run is None else run.running(trial, device=device, threads=threads, content=content):
+        with ExitStack() as stack:
+            if run is not None:
+                stack.enter_context(run.locked())
+                if _has_result(run, trial):  # another process may have run it meanwhile
+                    return _stored(run, trial)
+                if run.has_other(federation.content):
+                    raise OtherData([run])
+                records.read()
+                device, content = trainer.strategy.root_device.type, federation.content
+                stack.enter_context(run.running(trial, device=device, threads=threads, content=content))
             _train(trainer, federation, records, trial)
             if rounds.stopped:
                 raise Interrupted(f"stopped after round {federation.t} of {trial.rounds}")
@@ -201,9 +206,14 @@ class Records(Callback):
 
     def __init__(self, run: RunFolder | None) -> None:
         self.run = run
-        self.rows = {} if run is None else {int(row["round"]): row for row in run.rows()}
+        self.rows: dict[int, dict[str, float]] = {}
         self.diverged = ""
         self.began = monotonic()
+
+    def read(self) -> None:
+        """Take in the evaluations of the run folder."""
+        if self.run is not None:
+            self.rows = {int(row["round"]): row for row in self.run.rows()}
 
     def on_validation_end(self, trainer: Trainer, federation: LightningModule) -> None:
         assert isinstance(federation, Federation)

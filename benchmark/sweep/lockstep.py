@@ -219,14 +219,17 @@ def train(seat: Seat, engine: Any) -> None:
         federation.on_validation_epoch_end()
         records.take(federation.t, federation.measured)
 
-    content = federation.content
-    with run.running(trial, device=device.type, threads=1, content=content), torch.no_grad():
-        records.resume_at(-1)
-        evaluate()
-        while federation.t < trial.rounds and not records.diverged:
-            federation.training_step(federation.t, 0)
-            records.look_at(federation.server, federation.t)
-            if not records.diverged and trial.evaluation.due(federation.t, trial.rounds):
-                evaluate()
-        records.end(federation)
-        run.ends_with(seconds=round(seat.seconds, 3))
+    with run.locked(), torch.no_grad():
+        if seat.job.ended:  # another process has run it meanwhile
+            return
+        records.read()  # raises an error if the folder is damaged, before anything is written
+        with run.running(trial, device=device.type, threads=1, content=federation.content):
+            records.resume_at(-1)
+            evaluate()
+            while federation.t < trial.rounds and not records.diverged:
+                federation.training_step(federation.t, 0)
+                records.look_at(federation.server, federation.t)
+                if not records.diverged and trial.evaluation.due(federation.t, trial.rounds):
+                    evaluate()
+            records.end(federation)
+            run.ends_with(seconds=round(seat.seconds, 3))

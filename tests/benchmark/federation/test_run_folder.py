@@ -1,16 +1,18 @@
 """The run folder: its files, its lock, its status, the commit of the code, and which folders are run folders."""
 
 import json
+from contextlib import suppress
 
 import numpy as np
 import pytest
 import torch
-from lightning.pytorch import Callback
-from runs import DIGITS
+from lightning.pytorch import Callback, Trainer
+from runs import DIGITS, Asked, Count, rounds_in
 
 from rollcall import SettingError, load, simulate
 from rollcall.benchmark.config.trial import Trial
 from rollcall.benchmark.federation.run_folder import RunFolder
+from rollcall.benchmark.process import Interrupted
 
 
 def test_a_run_folder_tells_the_whole_story(tmp_path):
@@ -55,6 +57,26 @@ def test_a_folder_is_run_by_one_process_at_a_time(tmp_path):
     disturbed = simulate(trial, folder=tmp_path / "run", callbacks=[Another()])
     assert RunFolder(tmp_path / "run").state == "finished"
     assert disturbed.history.equals(simulate(trial).history)
+
+
+@pytest.mark.parametrize("rounds", [4, 7, 13])
+def test_what_another_process_has_done_meanwhile_counts(rounds, tmp_path, monkeypatch):
+    """It runs this many of the 13 rounds, after this one has looked into the folder and before it has the lock."""
+    trial, folder, count = DIGITS | {"algorithm": "fedpbc"}, tmp_path / "run", Count()
+
+    def late(*args, **options):
+        monkeypatch.undo()
+        with suppress(Interrupted):
+            simulate(trial, folder=folder, stop=Asked(rounds))
+        return Trainer(*args, **options)
+
+    monkeypatch.setattr("rollcall.benchmark.federation.simulation.Trainer", late)
+    result, whole = simulate(trial, folder=folder, callbacks=[count]), simulate(trial)
+    assert count.rounds == list(range(rounds + 1, 14))
+    assert rounds_in(folder) == [0, 5, 10, 13]
+    assert not RunFolder(folder).altered()
+    assert result.history.equals(whole.history)
+    assert np.array_equal(result.model, whole.model)
 
 
 def test_a_folder_belongs_to_one_trial(tmp_path):

@@ -4,6 +4,7 @@ import numpy as np
 import torch
 
 from rollcall.benchmark.config.trial import Trial
+from rollcall.benchmark.federation.build import build
 from rollcall.benchmark.federation.module import Federation
 from rollcall.benchmark.federation.run_folder import RunFolder
 from rollcall.benchmark.federation.simulation import simulate
@@ -45,6 +46,22 @@ def test_one_that_diverges_or_fails_does_not_stop_the_others(tmp_path):
     assert [job.folder.state for job in jobs] == ["finished", "diverged", "finished"]
     assert jobs[1].diverged
     assert jobs[1].folder.status["diverged"] == simulate(wild).diverged
+
+
+def test_a_trial_that_another_process_has_run_meanwhile_is_left_alone(tmp_path, monkeypatch):
+    jobs = [Job(trial("fedavg", rate), "together", tmp_path) for rate in (0.1, 0.2)]
+    status = []
+
+    def late(one):
+        if one is jobs[1].trial:
+            simulate(one, folder=jobs[1].folder.path)
+            status.append(jobs[1].folder.status)
+        return build(one)
+
+    monkeypatch.setattr("rollcall.benchmark.sweep.lockstep.build", late)
+    assert run_lockstep(jobs) == {}
+    assert all(job.finished for job in jobs)
+    assert status == [jobs[1].folder.status]
 
 
 def test_a_group_leaves_no_models_in_memory(tmp_path):
