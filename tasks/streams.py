@@ -71,10 +71,24 @@ def streams(seed: int, purpose: str, keys: Int[np.ndarray, "n 2"]) -> list[np.ra
 
 @contextmanager
 def torch_stream(seed: int, purpose: str, *key: int) -> Iterator[None]:
-    """A context in which torch's global generator is seeded by the key, for layers of torch.nn. Restored afterwards."""
-    with torch.random.fork_rng(devices=[]):
+    """A context in which torch's global generators are seeded by the key, for layers of torch.nn. Restored afterwards.
+
+    Those of GPUs are restored if CUDA is in use; else they have no state yet.
+    """
+    with torch.random.fork_rng(devices=_gpus(), device_type="cuda"):
         torch.manual_seed(int(stream(seed, purpose, *key).integers(2**63)))
         yield
+
+
+def torch_state() -> list[bytes]:
+    """The states of the generators that `torch_stream` seeds."""
+    states = [torch.get_rng_state(), *(torch.cuda.get_rng_state(device) for device in _gpus())]
+    return [state.numpy().tobytes() for state in states]
+
+
+def _gpus() -> range:
+    """The GPUs, if CUDA is in use. To ask for the state of a generator would start it."""
+    return range(torch.cuda.device_count() if torch.cuda.is_initialized() else 0)
 
 
 def uniforms(seed: int, keys: Int[Tensor, "n k"]) -> Float[Tensor, "n"]:

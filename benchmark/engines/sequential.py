@@ -16,7 +16,7 @@ from rollcall.benchmark.engines.base import Engine, LocalState, LocalTraining, W
 from rollcall.benchmark.engines.feed import Feed
 from rollcall.benchmark.engines.flat_task import FlatTask, accepts_channels_last, in_channels_last, thread_pool
 from rollcall.tasks import Samples
-from rollcall.tasks.streams import torch_stream
+from rollcall.tasks.streams import torch_state, torch_stream
 
 NOTHING: AbstractContextManager[None] = nullcontext()
 
@@ -32,11 +32,10 @@ class Sequential(Engine):
     def __init__(self, model: FlatTask, feed: Feed, local: LocalTraining, workers: int = 1) -> None:
         super().__init__(model, feed, local, workers)
         self.channels_last = self.draws = False
-        self.threads = 1
-        if feed.samples[0].device.type == "cpu":
-            seconds = self._try(int(feed.minibatches.parts.sizes.argmax()))
-            # All threads share torch's generator, from which layers such as dropout draw.
-            self.threads = 1 if self.draws or seconds < WORTH_A_THREAD else workers
+        on_cpu = feed.samples[0].device.type == "cpu"
+        seconds = self._try(int(feed.minibatches.parts.sizes.argmax()), on_cpu)
+        # All threads share torch's generator, from which layers such as dropout draw.
+        self.threads = workers if on_cpu and not self.draws and seconds >= WORTH_A_THREAD else 1
         self.replicas = [Replica(model) for _ in range(self.threads)]
         self.idle: SimpleQueue[Replica] = SimpleQueue()
         for replica in self.replicas:
@@ -111,14 +110,16 @@ class Sequential(Engine):
         """The random numbers of a client's step, counted from round 0, for a model that draws some (dropout)."""
         return torch_stream(self.feed.minibatches.seed, "noise", client, step) if self.draws else NOTHING
 
-    def _try(self, client: int) -> float:
+    def _try(self, client: int, on_cpu: bool) -> float:
         """Set `channels_last`, and whether a step draws random numbers; returns the seconds of a step."""
         with torch_stream(0, "noise"):
-            self.channels_last = accepts_channels_last(Replica(self.model).differentiate, self.feed.batch(client, 0))
+            if on_cpu:
+                one = self.feed.batch(client, 0)
+                self.channels_last = accepts_channels_last(Replica(self.model).differentiate, one)
             replica, batch = Replica(self.model), next(self.batches(client, range(1)))
-            before = torch.get_rng_state()
+            before = torch_state()
             replica.differentiate(batch)
-            self.draws = not torch.equal(before, torch.get_rng_state())
+            self.draws = torch_state() != before
             began = perf_counter()
             replica.differentiate(batch)
             return perf_counter() - began

@@ -21,6 +21,7 @@ CALLS = {"name": "trace", "mask": MASK, "probability": P, "stationary": P[0], "c
 DIGITS = {"name": "digits", "clients": M, "model": "mlp", "partition": {"name": "dirichlet", "alpha": 0.5}}
 CONVOLUTIONS = DIGITS | {"model": f"{__file__}:convolutions", "augmentation": {"name": "crop_flip", "padding": 1}}
 BATCHNORM = DIGITS | {"model": f"{__file__}:batchnorm"}
+DROPOUT = DIGITS | {"model": f"{__file__}:dropout"}
 EIGHT = {"steps": 3, "lr": 0.05, "batch_size": 8}
 
 
@@ -31,6 +32,11 @@ def convolutions(shape, classes):
 
 def batchnorm(shape, classes):
     layers = torch.nn.Flatten(), torch.nn.Linear(64, 8), torch.nn.BatchNorm1d(8), torch.nn.ReLU()
+    return torch.nn.Sequential(*layers, torch.nn.Linear(8, classes))
+
+
+def dropout(shape, classes):
+    layers = torch.nn.Flatten(), torch.nn.Linear(64, 8), torch.nn.ReLU(), torch.nn.Dropout(0.5)
     return torch.nn.Sequential(*layers, torch.nn.Linear(8, classes))
 
 
@@ -85,13 +91,17 @@ def test_float32_is_float32(engine):
     assert errors["float32"] < 1e-5 * np.linalg.norm(exact) < errors["tf32"]
 
 
-@pytest.mark.parametrize("engine", ["sequential", "vectorised"])
-def test_the_same_bits_again_and_after_an_interruption(engine, tmp_path):
-    settings = {"task": CONVOLUTIONS, "algorithm": "mifa"}
+@pytest.mark.parametrize(
+    ("engine", "task"),
+    [("sequential", CONVOLUTIONS), ("vectorised", CONVOLUTIONS), ("sequential", DROPOUT), ("auto", DROPOUT)],
+)
+def test_the_same_bits_again_and_after_an_interruption(engine, task, tmp_path):
+    settings = {"task": task, "algorithm": "mifa"}
     once, again = (simulate(trial("cuda", "float32", engine, **settings)) for _ in range(2))
     rounds = iter(range(T))
     with pytest.raises(Interrupted):
         simulate(trial("cuda", "float32", engine, **settings), folder=tmp_path / "run", stop=lambda: next(rounds) == 4)
+    torch.cuda.manual_seed_all(2)  # which dropout must not depend on
     resumed = simulate(trial("cuda", "float32", engine, **settings), folder=tmp_path / "run")
     for other in again, resumed:
         assert distance(once, other) == 0

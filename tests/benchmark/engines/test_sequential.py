@@ -10,6 +10,7 @@ from torch.nn.utils import parameters_to_vector
 from rollcall.benchmark.engines import Feed, FlatTask, LocalTraining, Sequential
 from rollcall.tasks import Minibatches
 from rollcall.tasks.base import Task
+from rollcall.tasks.streams import stream
 
 STEPS, LR, T = 4, 0.1, 3
 
@@ -91,3 +92,61 @@ def test_dropout_follows_client_and_step_and_leaves_torch_alone(monkeypatch):
     step_0, step_1 = (work.gradients(torch.arange(3), x, step)[0][:, :32] for step in (0, 1))
     kept = [(gradient != 0).tolist() for gradient in (step_0[0], step_0[1], step_1[0])]
     assert kept[0] != kept[1] != kept[2] != kept[0]
+
+
+class Elsewhere(torch.Tensor):
+    """Samples that say they are on a GPU."""
+
+    device = torch.device("cuda")
+    __torch_function__ = torch._C._disabled_torch_function_impl  # what is computed from them is a plain tensor
+
+
+class DropoutElsewhere(nn.Module):
+    """Dropout whose random numbers come from the generator of a GPU; it notes them."""
+
+    def __init__(self, generator, drawn):
+        super().__init__()
+        self.shared = generator, drawn
+
+    def __deepcopy__(self, memo):
+        return DropoutElsewhere(*self.shared)
+
+    def forward(self, x):
+        generator, drawn = self.shared
+        drawn.append(torch.rand(x.shape, generator=generator))
+        return 2 * x * (drawn[-1] < 0.5)
+
+
+@pytest.fixture
+def gpu(monkeypatch):
+    """The generator of a GPU that torch seems to use."""
+    generator = torch.Generator()
+    monkeypatch.setattr("torch.cuda.is_initialized", lambda: True)
+    monkeypatch.setattr("torch.cuda.device_count", lambda: 1)
+    monkeypatch.setattr("torch.cuda.manual_seed_all", generator.manual_seed)
+    monkeypatch.setattr("torch.cuda.get_rng_state", lambda device: generator.get_state())
+    monkeypatch.setattr("torch.cuda.set_rng_state", lambda state, device: generator.set_state(state))
+    monkeypatch.setattr("rollcall.benchmark.engines.feed.to_device", lambda array, device: torch.from_numpy(array))
+    return generator
+
+
+def test_dropout_on_a_gpu_follows_client_and_step_too(gpu):
+    drawn = []
+    task = Images(nn.Sequential(nn.Flatten(), DropoutElsewhere(gpu, drawn), nn.Linear(32, 3))).double()
+    x = parameters_to_vector(task.parameters()).detach()
+    samples = torch.randn(20, 2, 4, 4, dtype=torch.float64), torch.arange(20) % 3
+    minibatches = Minibatches(np.split(np.arange(20), [3, 8]), 4, seed=7)
+    state = gpu.get_state()
+    feed = Feed(task, tuple(column.as_subclass(Elsewhere) for column in samples), minibatches)
+    engine = Sequential(FlatTask(task), feed, LocalTraining(STEPS), workers=2)
+    assert (engine.draws, engine.channels_last, engine.threads) == (True, False, 1)
+    drawn.clear()
+    ends = engine.round(0, LR).sgd(torch.arange(3), x.repeat(3, 1))
+    assert torch.equal(state, gpu.get_state())
+    keys = [(client, step) for client in range(3) for step in range(STEPS)]
+    for mask, key in zip(drawn, keys, strict=True):
+        seed = int(stream(7, "noise", *key).integers(2**63))
+        assert torch.equal(mask, torch.rand(mask.shape, generator=torch.Generator().manual_seed(seed)))
+    gpu.manual_seed(99)
+    for client in (2, 0):  # alone and in another order
+        assert torch.equal(engine.round(0, LR).sgd(torch.tensor([client]), x[None])[0], ends[client])
