@@ -5,7 +5,8 @@ In a round each available client receives the model, takes its local steps and s
     T_i = floats down / down_i + samples / speed_i + floats up / up_i    seconds, times exp(jitter z) with z ~ N(0, 1).
 
 The round ends when the first n uploads have arrived, when the deadline has passed, or when all available clients have
-answered, whichever is first. A client that is late, or whose upload fails, has computed for nothing.
+answered, whichever is first. A client that is late, or whose upload fails, has computed for nothing. A client without
+samples never computes, so no round waits for it, and its answer is no upload.
 """
 
 from collections.abc import Callable
@@ -14,7 +15,7 @@ from math import inf
 from typing import TypeAlias
 
 import numpy as np
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 from scipy.special import ndtr, ndtri, roots_legendre
 
 from rollcall.participation.base import Participation, Population, check, stream
@@ -80,6 +81,8 @@ class Clocked(Participation):
         deadline: the seconds after which a round ends. Default: none.
         jitter: standard deviation of the logarithm of a client's time from round to round.
         failure: probability that an upload fails after the work, independently in each round.
+        trains: [m], whether each client has samples. One without is active whenever it is available, as without a
+            clock. Default: all have.
     """
 
     def __init__(
@@ -92,18 +95,21 @@ class Clocked(Participation):
         deadline: float | None = None,
         jitter: float = 0.0,
         failure: Probability = 0.0,
+        trains: Bool[np.ndarray, "m"] | None = None,
     ) -> None:
         super().__init__(population)
         self.available, self.T, self.jitter = available, seconds, jitter
+        self.trains = np.ones(self.clients, dtype=bool) if trains is None else trains
         self.first, self.deadline = first, inf if deadline is None else deadline
         check("wait.first", 1 if first is None else first, 1, self.clients)
-        if not jitter and seconds.min() > self.deadline:
-            must = f"must be at least {seconds.min():.4g}, which the fastest client needs"
+        fastest = seconds[self.trains].min()
+        if not jitter and fastest > self.deadline:
+            must = f"must be at least {fastest:.4g}, which the fastest client needs"
             raise ValueError(f"wait.deadline: {deadline:g} is not allowed; {must}")
         self.failure = resolve(failure, population, name="failure")
         # A round without available clients: the server waits in vain for the deadline; without one it asks again about
         # as late as after a round of one client.
-        self.idle = float(np.median(seconds)) if deadline is None else deadline
+        self.idle = float(np.median(seconds[self.trains])) if deadline is None else deadline
         self._round = lru_cache(maxsize=2)(self._computed)
         self._law = lru_cache(maxsize=64)(self._marginals)
 
@@ -118,9 +124,10 @@ class Clocked(Participation):
 
     def _computed(self, t: int) -> tuple[Int[np.ndarray, "a"], Int[np.ndarray, "l"], float]:
         """The clients in time, those that computed for nothing, and the duration."""
-        B = self.available.active(t)
+        available = self.available.active(t)
+        B = available[self.trains[available]]
         if len(B) == 0:
-            return B, B, self.idle
+            return available, B, self.idle
         # A draw for each client, whoever is available, so that a client has the same luck under every rule.
         rng = stream(self.seed, "clock", t, 3)
         T = (self.T * np.exp(self.jitter * rng.standard_normal(self.clients)))[B]
@@ -130,7 +137,8 @@ class Clocked(Participation):
         if self.first is not None and on.sum() >= self.first:
             among = np.argsort(np.where(on, T, inf), kind="stable")[: self.first]
             on, end = np.isin(np.arange(len(B)), among), float(T[among[-1]])
-        return B[on], B[~on], end
+        late = B[~on]
+        return np.setdiff1d(available, late, assume_unique=True), late, end
 
     def probability(self, t: int) -> Float[np.ndarray, "m"] | None:
         return self._thinned(self.available.probability(t))
@@ -157,8 +165,8 @@ class Clocked(Participation):
 
     @property
     def _sent_in_time(self) -> Float[np.ndarray, "m"]:
-        """[m], the probability that an available client sends its upload before the deadline."""
-        return (1 - self.failure) * self._before(self.T, self.deadline)
+        """[m], the probability that an available client sends its upload before the deadline; 1 without samples."""
+        return np.where(self.trains, (1 - self.failure) * self._before(self.T, self.deadline), 1.0)
 
     def _before(self, T: Float[np.ndarray, "..."], end: float | np.ndarray) -> Float[np.ndarray, "..."]:
         """The probability that clients whose time is T without jitter answer by the end."""
@@ -178,7 +186,8 @@ class Clocked(Participation):
         Given its time, client i is in time if fewer than n others are earlier: a Poisson binomial. It is exact without
         jitter, and a quadrature over the client's time with jitter.
         """
-        sent = np.frombuffer(p) * (1 - self.failure)
+        available = np.frombuffer(p)
+        sent = available * (1 - self.failure) * self.trains
         by_deadline, earlier_id = self._before(self.T, self.deadline), np.tri(self.clients, k=-1)
         nodes, mass = roots_legendre(NODES) if self.jitter else (np.zeros(1), np.full(1, 2.0))
         total = np.zeros(self.clients)
@@ -192,4 +201,4 @@ class Clocked(Participation):
             for q in (before * sent).T:
                 count += (np.pad(count[:, :-1], ((0, 0), (1, 0))) - count) * q[:, None]
             total += w * count.sum(axis=1)
-        return sent * by_deadline * total
+        return np.where(self.trains, sent * by_deadline * total, available)

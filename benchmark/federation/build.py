@@ -197,6 +197,7 @@ def clocked(
             deadline=clock.wait.deadline,
             jitter=clock.jitter,
             failure=clock.bound("failure"),
+            trains=samples > 0,
         )
 
 

@@ -52,6 +52,19 @@ def test_rounds_of_three_clients_by_hand(rule):
     assert rounds(Clocked(Population(3), trace(), T, **options)) == expected
 
 
+def test_no_round_waits_for_a_client_without_samples():
+    """Client 0, the fastest, has none. It is active whenever it is available, and no upload."""
+    trains = np.array([False, True, True])
+    first = rounds(Clocked(Population(3), trace(), T, first=1, failure=np.array([1.0, 0, 0]), trains=trains))
+    assert first == [([0, 2], [1], 3.0), ([2], [1], 3.0), ([1], [], 8.75), ([], [], 5.875)]
+    # Alone it leaves the server as idle as nobody: for the time of the median client that trains, (3 + 8.75) / 2.
+    assert rounds(Clocked(Population(3), trace(np.eye(3)), T, trains=trains), 2) == [([0], [], 5.875), ([1], [], 8.75)]
+    slow = Clocked(Population(3), trace(), T, deadline=3.0, trains=trains)
+    assert slow.stationary == pytest.approx([1 / 4, 0, 2 / 4])
+    with pytest.raises(ValueError, match=r"^wait.deadline: 2.9 .* at least 3, which the fastest client needs"):
+        Clocked(Population(3), trace(), T, deadline=2.9, trains=trains)
+
+
 def test_a_round_is_a_function_of_seed_and_round():
     def model(seed, **options):
         return Clocked(Population(3, seed), trace(), T, jitter=0.5, failure=0.3, **options)
@@ -110,6 +123,14 @@ def test_the_marginals_of_the_first_n_are_those_of_all_sets(first):
     assert model.probability(7) == pytest.approx(model.stationary)
     assert model.correlation is None
     assert model.share is None
+
+
+def test_the_marginals_of_the_first_n_without_the_clients_without_samples():
+    """As if they were not there; their own are those to be available."""
+    available = MODELS["bernoulli"](Population(6), probability=np.concatenate([[0.6], P, [0.8]]))
+    times, trains = np.concatenate([[0.5], TIMES, [9.0]]), np.array([False, True, True, True, True, False])
+    model = Clocked(Population(6), available, times, first=2, failure=0.2, trains=trains)
+    assert model.stationary == pytest.approx([0.6, *enumerated(2, 0.2), 0.8], abs=1e-12)
 
 
 COUNTED = [

@@ -4,9 +4,11 @@ from datetime import timedelta
 
 import numpy as np
 import pytest
+import torch
 from runs import DIGITS, Count
 
 from rollcall import simulate
+from rollcall.tasks import supervised
 
 # 3 clients, d = 2, K = 2 steps of one sample. Client i needs 2 / down + 2 / speed + 2 / up seconds, with one vector:
 # 0.5 + 1 + 1 = 2.5; 0.5 + 8 + 0.25 = 8.75; 0.5 + 2 + 0.5 = 3.
@@ -60,6 +62,23 @@ def test_a_failed_upload_is_not_a_client_that_is_not_there():
     ):
         result = simulate(base | {"participation": participation} | settings)
         assert result.model == pytest.approx([np.mean(models)], abs=1e-12)
+
+
+def test_clients_without_samples_are_not_among_the_first():
+    """Two clients with 20 samples, one a second faster, and two without: K = 2 steps of 10 samples at 10 and 5 a second."""
+    inputs = np.arange(40.0, dtype=np.float32)[:, None] % 7
+    parts = [np.arange(20), np.arange(20, 40), np.arange(0), np.arange(0)]
+    task = supervised(
+        (inputs, inputs[:, 0]), None, lambda seed: torch.nn.Linear(1, 1), clients=4, empty_clients="keep",
+        partition=lambda labels, clients, seed: parts,
+    )  # fmt: skip
+    trial = {"task": task, "algorithm": "fedavg", "local": {"steps": 2, "lr": 0.01, "batch_size": 10}, "rounds": 5}
+    for first, seconds, gradients in ((1, 2.0, 4), (2, 4.0, 4), (3, 4.0, 4)):
+        clock = {"speed": [10.0, 5.0, 10.0, 10.0], "wait": {"first": first}}
+        result = simulate(trial | {"clock": clock, "evaluation": {"every": 1}})
+        assert result.history["time/seconds"].tolist() == pytest.approx([seconds * t for t in range(6)])
+        assert result.history["cost/gradients"].tolist() == [gradients * t for t in range(6)]
+        assert result.history["train/loss"].iloc[-1] < result.history["train/loss"].iloc[0]
 
 
 RANDOM = DIGITS | {
