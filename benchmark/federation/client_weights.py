@@ -88,11 +88,12 @@ class Weights(nn.Module):
         self.state.set(state)
 
     def measured(self) -> dict[str, float]:
-        """`weight/class`: the share of a class in the total weight, divided by its share in the objective.
+        """`weight/class`: the share of a class in the total weight, divided by its share in the objective if that is not 0.
 
         `weight_distance/tv` and `weight_distance/chi_square` compare the shares q in the total weight with those in the
         objective, alpha: the total variation, and sum (q - alpha)^2 / alpha, which is finite even if a class has no
-        weight ([CAF] eq. 11 divides by q). All classes have 0 before the first update.
+        weight ([CAF] eq. 11 divides by q). It is left out while it is infinite: a class without a share in the
+        objective, such as that of clients without samples, has a weight. All classes have 0 before the first update.
 
         The weights in another model than the result end in its name.
         """
@@ -103,10 +104,13 @@ class Weights(nn.Module):
             total = weights.sum()
             parts = np.bincount(self.classes.of, weights / total if total else weights)
             alpha = self.classes.alpha
-            ratio = parts / alpha
-            columns = {f"weight/{label}": part for label, part in zip(self.classes.names, ratio.tolist(), strict=True)}
+            shared = np.flatnonzero(alpha)
+            ratio = parts[shared] / alpha[shared]
+            labels = (f"weight/{self.classes.names[c]}" for c in shared)
+            columns = dict(zip(labels, ratio.tolist(), strict=True))
             columns["weight_distance/tv"] = float(np.abs(parts - alpha).sum()) / 2
-            columns["weight_distance/chi_square"] = float(alpha @ (ratio - 1) ** 2)
+            if not parts[alpha == 0].any():
+                columns["weight_distance/chi_square"] = float(alpha[shared] @ (ratio - 1) ** 2)
             measured |= named(columns, name)
         return measured
 

@@ -5,11 +5,14 @@ from datetime import timedelta
 import numpy as np
 import oracle
 import pytest
+import torch
 from runs import Count
 
 from rollcall import SettingError, simulate
-from rollcall.benchmark.federation.client_weights import classes
+from rollcall.algorithms import FedAvg
+from rollcall.benchmark.federation.client_weights import Classes, Weights, classes
 from rollcall.participation.weights import chi_square, l1_distance
+from rollcall.tasks import supervised
 
 M, D, T, LR = 6, 4, 20, 0.05
 DRAW = np.random.default_rng(3)
@@ -88,6 +91,40 @@ def test_by_hand():
     by = {"every": 3, "weights": ["client"]}
     history = simulate(trial("fedavg", task=task, participation=participation, rounds=3, evaluation=by)).history
     assert weights(history, CLIENTS[:3])[-1] == pytest.approx([3 * 1.5 / 2, 3 * 0.5 / 2, 0])
+
+
+def test_a_client_outside_the_objective_has_no_ratio():
+    """FedAvg weights by alpha, here 1/4, 3/4 and 0."""
+    task, every = {"name": "quadratic", "targets": U[:3]}, {"every": 1, "weights": ["client"]}
+    mask = {"name": "trace", "mask": np.array([[1, 0, 1], [1, 1, 1]])}
+    given = trial("fedavg", task=task, participation=mask, rounds=2, target=[1, 3, 0], evaluation=every)
+    history = simulate(given).history
+    # Client 0 alone has the first round. After two of equal lr it has 1 + 1/4 of 2, and client 1 has 3/4.
+    shares = np.array([0.0, 0.0]), np.array([1.0, 0.0]), np.array([1.25, 0.75]) / 2
+    assert weights(history, CLIENTS[:2]) == pytest.approx(np.array(shares) / [0.25, 0.75])
+    assert not [name for name in history if "client2" in name]
+    assert history["weight_distance/tv"].iloc[-1] == pytest.approx(0.375)
+    assert history["weight_distance/chi_square"].iloc[-1] == pytest.approx(0.375**2 / 0.25 + 0.375**2 / 0.75)
+
+
+def test_a_weight_outside_the_objective_is_infinitely_far():
+    measured = Weights(FedAvg(), Classes(["in", "out"], np.array([0, 1]), np.array([1.0, 0.0])), torch.float64)
+    assert measured.measured() == {"weight/in": 0, "weight_distance/tv": 0.5, "weight_distance/chi_square": 1}
+    torch.nn.init.constant_(measured.cumulative, 2.0)
+    assert measured.measured() == {"weight/in": 0.5, "weight_distance/tv": 0.5}
+
+
+def test_clients_without_samples_have_no_ratio():
+    """Clients 0 and 1 hold all samples, and have all of the weight and of the objective."""
+    parts = [np.arange(4), np.arange(4, 10), np.arange(0)]
+    task = supervised(
+        (np.zeros((10, 1), np.float32), np.ones((10, 1), np.float32)), None, lambda seed: torch.nn.Linear(1, 1),
+        clients=3, empty_clients="keep", partition=lambda labels, clients, seed: parts,
+    )  # fmt: skip
+    given = trial("fedavg", task=task, participation="full", rounds=2, evaluation={"every": 1, "weights": ["client"]})
+    history = simulate(given).history
+    assert weights(history, CLIENTS[:2])[1:] == pytest.approx(np.ones((2, 2)))
+    assert "weight/client2" not in history
 
 
 def test_the_servers_momentum_by_hand():
