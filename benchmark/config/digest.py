@@ -61,7 +61,10 @@ def run_name(spec: Mapping[str, Any]) -> str:
 
 
 def array_file(array: np.ndarray) -> str:
-    return f"{hashlib.sha256(array.tobytes()).hexdigest()[:10]}.npy"
+    """The name of an array's copy, from its type, shape and numbers."""
+    # Kept results name vectors of float64 by their numbers alone.
+    kind = "" if array.dtype == np.float64 and array.ndim == 1 else f"{array.dtype} {array.shape}"
+    return f"{hashlib.sha256(kind.encode() + array.tobytes()).hexdigest()[:10]}.npy"
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ import pytest
 
 from rollcall import Trial
 from rollcall.benchmark.config.choice import read
-from rollcall.benchmark.config.digest import digest
+from rollcall.benchmark.config.digest import array_file, digest
 
 TARGETS = np.arange(6.0).reshape(3, 2)
 SPEC = {
@@ -83,6 +83,24 @@ def test_arrays_may_come_from_files_beside(tmp_path):
     assert trial.digest == Trial.read(inline).digest
     np.save(tmp_path / "u.npy", TARGETS + 1)
     assert Trial.read(tmp_path / "trial.yaml").digest != trial.digest
+
+
+def test_arrays_of_equal_bytes_have_a_file_each(tmp_path):
+    """Targets [4, 1] and curvatures [4] of equal numbers; a mask of whole zeros and probabilities 0 of equal shape."""
+    task = {"name": "quadratic", "targets": np.arange(1.0, 5)[:, None], "curvature": np.arange(1.0, 5)}
+    zeros = {"name": "trace", "mask": np.zeros((2, 4), np.int64), "probability": np.zeros((2, 4))}
+    trial = Trial.read({"task": task, "participation": zeros, "algorithm": "fedavg", "rounds": 1})
+    trial.save(tmp_path)
+    again = Trial.read(tmp_path / "trial.yaml")
+    assert again.digest == trial.digest
+    for kind, given in (("task", task), ("participation", zeros)):
+        options = getattr(again, kind).options
+        for name, array in list(given.items())[1:]:
+            assert (options[name].dtype, options[name].shape) == (array.dtype, array.shape)
+            assert np.array_equal(options[name], array)
+    assert len(list(tmp_path.glob("*.npy"))) == 4
+    # Kept results name vectors of float64 by the hash of their bytes.
+    assert array_file(np.arange(1.0, 5)) == f"{hashlib.sha256(np.arange(1.0, 5).tobytes()).hexdigest()[:10]}.npy"
 
 
 def test_an_option_is_read_as_the_first_type_that_fits(tmp_path):
