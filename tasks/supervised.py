@@ -25,6 +25,9 @@ Loss: TypeAlias = Callable[[Tensor, Tensor], Tensor]
 """From predictions and targets, [n, ...] each."""
 
 
+OWNED = "owners: are not allowed beside clients or partition, which would have no effect"
+
+
 class SupervisedTask(Task):
     """A network and a loss: see `Supervised`.
 
@@ -143,9 +146,10 @@ class Supervised:
         self._check(made)
         self.names, self.owners = _owners(owners or {}, self.splits)
         owner = self.owners.pop("train", None)
+        self.owned = owner is not None
         if owner is not None:
             if clients != 10 or partition is not iid:
-                raise ValueError("owners: are not allowed beside clients or partition, which would have no effect")
+                raise ValueError(OWNED)
             owned = [np.flatnonzero(owner == i) for i in range(len(self.names or ()))]
             clients, partition = len(owned), lambda labels, m, seed: Parts(owned, realised(labels, owned))
         self.options: dict[str, Any] = {"clients": clients, "partition": _partition(partition)}
@@ -167,8 +171,11 @@ class Supervised:
             seed: of partition, validation split and, from a function, initial model.
 
         Raises:
-            ValueError: an option out of range, or a partition by classes of a task without classes.
+            ValueError: an option out of range, a partition by classes of a task without classes, or clients or a
+                partition beside owners of the training samples.
         """
+        if self.owned and (clients is not None or partition is not None):
+            raise ValueError(OWNED)
         options: dict[str, Any] = {"clients": clients, "partition": partition, "validation": validation}
         options |= {"test_share": test_share, "empty_clients": empty_clients}
         options = self.options | {name: value for name, value in options.items() if value is not None}
@@ -219,7 +226,7 @@ class Supervised:
         rows: Sequence[np.ndarray] = parts.rows
         for split, option, share in (("validation",) * 2 + (validation,), ("test", "test_share", test_share)):
             if share:
-                rows, held_out = _held_out(rows, share, seed, split)
+                rows, held_out = _held_out(rows, share, parts.rows, seed, split)
                 mine = np.concatenate(held_out)
                 if len(mine) == 0:
                     raise ValueError(f"{option}: {share:g} is not allowed; no client would hold out a sample")
@@ -260,13 +267,13 @@ def _classes(targets: Tensor) -> int | None:
 
 
 def _held_out(
-    rows: Sequence[np.ndarray], share: float, seed: int, split: str
+    rows: Sequence[np.ndarray], share: float, all_rows: Sequence[np.ndarray], seed: int, split: str
 ) -> tuple[list[np.ndarray], list[np.ndarray]]:
-    """The rows of each client that it trains on, at least one, and those that it holds out."""
+    """The rows of each client that it trains on, at least one, and those that it holds out, a share of all its rows."""
     train, held_out = [], []
-    for client, mine in enumerate(rows):
+    for client, (mine, every) in enumerate(zip(rows, all_rows, strict=True)):
         order = stream(seed, split, client).permutation(mine)
-        cut = max(min(round(share * len(mine)), len(mine) - 1), 0)
+        cut = max(min(round(share * len(every)), len(mine) - 1), 0)
         held_out.append(np.sort(order[:cut]))
         train.append(np.sort(order[cut:]))
     return train, held_out

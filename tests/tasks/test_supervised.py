@@ -240,6 +240,24 @@ def test_clients_with_names_and_own_test_samples():
     assert np.bincount(held.owner("test")).tolist() == [6, 6, 6]
 
 
+def test_shares_held_out_are_of_all_training_samples():
+    """Two clients with 30 samples each: half for validation, 12 for test, and 3 stay."""
+    data = supervised(C[0], None, line(3), clients=2, validation=0.5, test_share=0.4)(1)[1]
+    assert [np.bincount(data.owner(split)).tolist() for split in ("validation", "test")] == [[15, 15], [12, 12]]
+    assert data.parts.sizes.tolist() == [3, 3]
+    kept = np.concatenate([data.splits[split][0] for split in ("train", "validation", "test")])
+    assert sorted(map(tuple, kept)) == sorted(map(tuple, X.astype(np.float32)))
+
+
+def test_a_trial_divides_no_samples_that_have_owners():
+    parts = supervised(*CLASSIFICATION, line(3), owners={"train": np.repeat(["a", "b"], [20, 40])})
+    for options in ({"partition": "iid"}, {"clients": 2}):
+        task = {"name": parts} | options
+        with pytest.raises(SettingError, match=r"^task\.owners: are not allowed beside clients or partition, which would"):
+            simulate({"task": task, "algorithm": "fedavg", "rounds": 1})
+    assert parts(0, validation=0.5)[1].parts.sizes.tolist() == [10, 20]
+
+
 def test_batch_norm_and_a_minibatch_of_one_sample():
     network = nn.Sequential(nn.Linear(3, 4), nn.BatchNorm1d(4), nn.Linear(4, 3))
     parts = supervised(*CLASSIFICATION, network, clients=4)  # 15 samples each
