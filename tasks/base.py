@@ -76,6 +76,14 @@ class Task(LightningModule, ABC):
         """F*_i [m], the least training loss of each client; None if unknown, as for most networks."""
         return None
 
+    def weigh(self, alpha: Float[np.ndarray, "m"], data: "ClientData") -> None:
+        """Learn the clients' weights alpha in the objective, before the first round; by default no metric depends on them.
+
+        Raises:
+            ValueError: weights that the task's metrics do not allow.
+        """
+        return
+
     @property
     def augments(self) -> bool:
         """Whether `augment` changes samples."""

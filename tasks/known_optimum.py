@@ -15,7 +15,10 @@ DESCENTS = 6
 
 
 class KnownOptimum(Task):
-    """Base class of tasks with the parameter x [d], from 0, and the minimiser x* [d] of the mean of all F_i."""
+    """Base class of tasks with the parameter x [d], from 0, and the minimiser x* [d] of the objective.
+
+    The objective is the mean of all F_i, or for clients of unequal weights alpha the sum of alpha_i F_i.
+    """
 
     optimum: Tensor
 
@@ -28,6 +31,18 @@ class KnownOptimum(Task):
         """||x - x*||."""
         return torch.linalg.vector_norm(self.x - self.optimum)
 
+    def weigh(self, alpha: Float[np.ndarray, "m"], data: ClientData) -> None:
+        """Make x* the minimiser of the sum of alpha_i F_i, if the weights are not equal."""
+        if np.ptp(alpha) > 0:
+            weights = np.concatenate([np.full(len(rows), a / len(rows)) for a, rows in zip(alpha, data.parts)])
+            rows = np.concatenate(list(data.parts))
+            columns = (column.numpy()[rows] for column in data.splits["train"])
+            self.optimum = torch.from_numpy(self.minimiser(weights, *columns))
+
+    def minimiser(self, weights: Float[np.ndarray, "n"], *columns: np.ndarray) -> Float[np.ndarray, "d"]:
+        """The minimiser of the sum of the samples' losses times their weights, which sum to 1; ValueError if unknown."""
+        raise ValueError("unequal weights are not allowed with this task, which knows x* for equal ones; must be uniform")
+
 
 class Quadratic(KnownOptimum):
     """Quadratics F_i(x) = 0.5 h_i ||x - u_i||^2 + wave ||sin(x - x*)||^2. The only sample of client i is (u_i, h_i)."""
@@ -35,6 +50,10 @@ class Quadratic(KnownOptimum):
     def __init__(self, optimum: Float[Tensor, "d"], wave: float = 0.0) -> None:
         super().__init__(optimum)
         self.wave = wave
+
+    def minimiser(self, weights: Float[np.ndarray, "n"], *columns: np.ndarray) -> Float[np.ndarray, "d"]:
+        u, h = columns
+        return (weights * h) @ u / (weights @ h)
 
     def loss(self, batch: Samples) -> Float[Tensor, ""]:
         u, h = batch
@@ -107,6 +126,13 @@ class Ridge(KnownOptimum):
     def loss(self, batch: Samples) -> Float[Tensor, ""]:
         A, b = batch
         return 0.5 * (A @ self.x - b).square().mean() + half_squares(self, self.ridge)
+
+    def minimiser(self, weights: Float[np.ndarray, "n"], *columns: np.ndarray) -> Float[np.ndarray, "d"]:
+        A, b = columns
+        d, n = A.shape[1], int((weights > 0).sum())
+        if self.ridge == 0 and n < d:
+            raise ValueError(f"{n} samples of clients with a weight are not allowed without ridge; must be at least {d}")
+        return np.linalg.solve(A.T @ (weights[:, None] * A) + self.ridge * np.eye(d), A.T @ (weights * b))
 
     def metrics(self, batch: Samples) -> dict[str, Tensor]:
         """`loss`; `distance`, ||x - x*||; and [FOCUS]'s `relative_error`, ||x - x*|| / ||x*||, not squared."""

@@ -75,6 +75,10 @@ def build(trial: Trial, workers: int = 1) -> Federation:
         )
     groups = sample_groups(trial, data, participation)
     alpha = objective(trial, data)
+    try:
+        task.weigh(alpha, data)
+    except ValueError as error:
+        raise SettingError(f"target: {error}") from None
     with at("evaluation"):
         by = trial.evaluation.weights
         client_classes = classes(by, alpha, availability(participation), participation.correlation) if by else None

@@ -67,8 +67,19 @@ def test_given_weights_and_half_of_the_clients():
 @pytest.mark.parametrize("algorithm", ["fedavg", "fednova", "adafed", {"name": "fedau", "divisor": "weights"}])
 def test_only_clients_of_weight_0_are_active(algorithm):
     """The model stays, in a round in which nobody counts."""
-    trial = {"task": {"name": "quadratic", "targets": U.numpy()}, "algorithm": algorithm, "rounds": 2}
+    trial = {"task": {"name": "quadratic", "targets": U.numpy() + 1}, "algorithm": algorithm, "rounds": 2}  # from 0
     trial |= {"participation": {"name": "trace", "mask": np.array([[0, 0, 1], [1, 0, 0]])}, "target": [1.0, 1.0, 0.0]}
     trial |= {"numerics": {"dtype": "float64"}, "local": {"lr": 0.5}}
-    trial |= {"task": {"name": "quadratic", "targets": U.numpy() + 1}}  # from 0
     assert simulate(trial).model == pytest.approx(0.5)  # half of the way to client 0, in the second round alone
+
+
+def test_the_distance_is_to_the_optimum_of_the_weighted_objective():
+    """Targets 0 and 10 of weights 0.9 and 0.1: the optimum is 1."""
+    trial = {"algorithm": "fedavg", "rounds": 300, "local": {"lr": 0.1}, "numerics": {"dtype": "float64"}}
+    trial |= {"task": {"name": "quadratic", "targets": [0.0, 10.0]}, "target": [0.9, 0.1]}
+    end = simulate(trial).history.iloc[-1]
+    assert [end["train/distance"], end["train/bias"]] == pytest.approx([0, 0], abs=1e-9)
+    sun = {"name": "sun_synthetic", "clients": 2, "samples": 3, "dimension": 2}
+    with pytest.raises(SettingError, match="^target: unequal weights are not allowed with this task"):
+        simulate(trial | {"task": sun})
+    assert simulate(trial | {"task": sun, "target": "samples", "rounds": 1}).diverged is None  # equal numbers of samples

@@ -50,6 +50,30 @@ def test_quadratic_loss_gradient_and_optimum():
     )
 
 
+def test_the_optimum_of_a_weighted_objective():
+    """Against SciPy's minimum of sum alpha_i F_i, from the losses of the clients alone."""
+    for (task, data), alpha in (
+        (quadratic(0, targets=U, curvature=H), np.array([0.5, 0.5, 0.0])),
+        (ridge(1, clients=3, samples=7, dimension=4, ridge=0.1, theta_spread=1.0), np.array([0.7, 0.1, 0.2])),
+    ):
+        equal = task.optimum
+        task.weigh(np.full(3, 1 / 3), data)
+        assert task.optimum is equal
+
+        def objective(x, task=task, data=data, alpha=alpha):
+            task.x.data = torch.from_numpy(x)
+            rows = [tuple(column[mine] for column in data.splits["train"]) for mine in data.parts]
+            return sum(a * task.loss(one).item() for a, one in zip(alpha, rows, strict=True))
+
+        found = minimize(objective, np.zeros(len(equal)), tol=1e-12).x
+        task.weigh(alpha, data)
+        assert task.optimum.numpy() == pytest.approx(found, abs=1e-6)
+        assert np.abs(found - equal.numpy()).max() > 0.1
+    for task, data in (cauchy(0, targets=[0.0, 1.0, 5.0]), ridge(0, clients=3, samples=4, dimension=5)):
+        with pytest.raises(ValueError, match="must be (uniform|at least 5)$"):
+            task.weigh(np.array([0.0, 0.0, 1.0]), data)
+
+
 def targets(data):
     u, h = (column.numpy() for column in data.splits["train"])
     assert (h == 1).all()
