@@ -246,9 +246,17 @@ def sample_groups(trial: Trial, data: ClientData, participation: Participation) 
                 f"evaluation.splits: {split!r} is not allowed with {trial.task.name}; "
                 f"must be one of {', '.join(data.splits)}"
             )
-    with at("evaluation"):
-        groups = [group(by, split, data, availability(participation)) for by in trial.evaluation.by for split in splits]
-    return [one for one in groups if one is not None]
+    groups: list[Groups] = []
+    for by in trial.evaluation.by:
+        with at("evaluation"):
+            made = [group(by, split, data, availability(participation)) for split in splits]
+        if not any(made):
+            raise SettingError(
+                f"evaluation.by: {by} is not allowed with the splits {', '.join(splits)}, whose samples belong to no "
+                "client; add train to evaluation.splits"
+            )
+        groups += [one for one in made if one is not None]
+    return groups
 
 
 def evaluated_splits(trial: Trial, data: ClientData) -> list[str]:

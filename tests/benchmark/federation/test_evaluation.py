@@ -7,7 +7,7 @@ import pytest
 import torch
 from sklearn.metrics import f1_score, roc_auc_score
 
-from rollcall import simulate
+from rollcall import SettingError, simulate
 from rollcall.benchmark.config.trial import Evaluation
 from rollcall.benchmark.federation.evaluation import Groups, Tally, group, is_often
 from rollcall.tasks import ClientData, digits
@@ -79,6 +79,15 @@ def test_a_trial_by_class_client_and_availability():
     assert row["train/accuracy"] == pytest.approx(right.mean())
     assert len({row["train/accuracy/rare"], row["train/accuracy/often"], row["train/accuracy"]}) == 3
     assert not any(name.startswith("test/accuracy/client") for name in row.index)
+
+
+@pytest.mark.parametrize("by", ["client", "availability"])
+def test_groups_of_samples_that_belong_to_nobody_are_refused(by):
+    trial = TRIAL | {"participation": {"name": "bernoulli", "probability": 0.5}, "rounds": 1}
+    with pytest.raises(SettingError, match=rf"^evaluation\.by: {by} is not allowed with the splits test, whose .*add train"):
+        simulate(trial | {"evaluation": {"by": ["class", by], "splits": ["test"]}})
+    last = {"by": [by], "splits": ["test"], "last": {"rounds": 1, "every": 1, "splits": ["train"]}}
+    assert any(name.startswith("train/accuracy/") for name in simulate(trial | {"evaluation": last}).history)
 
 
 def test_evaluations_are_where_the_table_looks():
