@@ -155,12 +155,14 @@ def mask_of(
         time_zone: of dates without a zone, and of the midnight at which round 0 starts if times are Unix or dates.
 
     Raises:
-        ValueError: a missing or wrong round length or time zone, or no round at all.
+        ValueError: a missing or wrong round length or time zone, one that has no effect, or no round at all.
     """
     place = {device: column for column, device in enumerate(ids.tolist())}
     if table.dtype.names == VISITS:
         if round_length is not None:
             raise ValueError(f"round_length: {round_length:g} is not allowed with rounds; must be null")
+        if time_zone != "UTC":
+            raise ValueError(f"time_zone: {time_zone!r} is not allowed with rounds; must be left out")
         mask = _empty(int(table["round"].max(initial=-1)) + 1, len(ids), "mask")
         for t, device in table.tolist():
             if t != DECLARED and device in place:
@@ -203,7 +205,7 @@ def midnight(start: Shaped[np.ndarray, "n"], time_zone: str) -> float:
 def _in_zone(convert: Callable[..., Any], time_zone: str, **options: Any) -> Any:
     try:
         return convert(time_zone, **options)
-    except KeyError:  # ZoneInfoNotFoundError
+    except (LookupError, ValueError):  # ZoneInfoNotFoundError; an empty name; a path
         raise ValueError(f"time_zone: {time_zone!r} is not allowed; must be a name such as Europe/Berlin") from None
 
 

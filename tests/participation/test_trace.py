@@ -186,6 +186,13 @@ def test_nobody_in_any_round_and_other_refusals(tmp_path, replayed, monkeypatch)
         replayed("client,start,end\n0,10,50\n", 1, round_length=600)
     with pytest.raises(ValueError, match="time_zone: 'CET' is not allowed; must be left out for times in seconds from"):
         replayed("client,start,end\n0,0,900\n", 1, round_length=600, time_zone="CET")
+    for zone in ("Europe/Berlin", "Nowhere/X"):
+        with pytest.raises(ValueError, match=f"^time_zone: '{zone}' is not allowed with rounds; must be left out"):
+            replayed("round,client\n0,0\n", 1, time_zone=zone)
+    for zone in ("Nowhere/X", "Europe", "", "../UTC", "Europe/Berlin "):
+        for start in ("1580430600", "2020-01-31 00:30"):
+            with pytest.raises(ValueError, match="^time_zone: .* is not allowed; must be a name such as Europe/Berlin"):
+                replayed(f"client,start,end\n0,{start},{start[:-1]}9\n", 1, round_length=600, time_zone=zone)
     with pytest.raises(ValueError, match="round_length: 3000000 rounds of 1000 clients are not allowed"):
         replayed("client,start,end\n0,0,3000000\n", 1000, round_length=1)
     monkeypatch.setenv("ROLLCALL_DATA", str(tmp_path))
