@@ -160,7 +160,7 @@ VARIATIONS: dict[str, Callable[..., np.ndarray]] = {"sine": sine, "staircase": s
 def mean_over_period(variation: Variation, p: Float[np.ndarray, "m"]) -> Float[np.ndarray, "m"] | None:
     """The mean of p^t [m] over the rounds of a period, after clipping; None if the variation has no period."""
     option = inspect.signature(variation).parameters.get("period")
-    if option is None or not isinstance(option.default, int):
+    if option is None or not isinstance(option.default, int) or option.default < 1:
         return None
     # Rounding may put the mean just above 1.
     return np.minimum(sum((variation(p, t) for t in range(option.default)), np.zeros_like(p)) / option.default, 1.0)

@@ -12,7 +12,7 @@ import typing
 from collections.abc import Callable, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, field
-from functools import cache, cached_property, partial
+from functools import cache, cached_property, partial, update_wrapper
 from importlib.metadata import entry_points
 from pathlib import Path
 from pkgutil import resolve_name
@@ -227,7 +227,10 @@ class Choice:
         """The callable with its options filled in; of a user's, errors name the file and results are checked."""
         options = {key: value.bound() if isinstance(value, Choice) else value for key, value in self.options.items()}
         factory = partial(self.factory, **options)
-        return factory if self.source is None else partial(_checked_call, self.kind, factory)
+        if self.source is None:
+            return factory
+        # It keeps the signature, from which a variation's period is read.
+        return update_wrapper(partial(_checked_call, self.kind, factory), factory)
 
     @property
     def label(self) -> str:
