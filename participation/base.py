@@ -30,6 +30,7 @@ class Population:
             classes.
         histogram: [m, C], number of samples of each class that each client holds; None if there are no classes.
         names: of the clients in the data, such as hospitals; None if they have none.
+        purpose: of what a source of probabilities draws, in its key. A clock has purposes of its own.
     """
 
     clients: int
@@ -37,6 +38,7 @@ class Population:
     classes: Float[np.ndarray, "m C"] | None = None
     histogram: Int[np.ndarray, "m C"] | None = None
     names: tuple[str, ...] | None = None
+    purpose: str = "probabilities"
 
     def pooled(self, unit: Int[np.ndarray, "m"], count: int) -> "Population":
         """The population of `count` units of clients: mean class distributions and summed histograms of their members.

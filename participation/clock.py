@@ -10,6 +10,7 @@ samples never computes, so no round waits for it, and its answer is no upload.
 """
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import lru_cache
 from math import inf
 from typing import TypeAlias
@@ -44,7 +45,7 @@ def lognormal(
         median: of the clients' speeds, where the factors are 1.
         spread: standard deviation of the logarithm.
         probability: the factor in (0, 1] of each client's speed, from a source of probabilities: with `class_coupled`
-            clients that hold certain classes are slow.
+            clients that hold certain classes are slow, those that it makes rarely available.
     """
     check("median", median, 0, inf)
     check("spread", spread, 0, inf)
@@ -62,7 +63,8 @@ def speeds(name: str, speed: Speed | None, population: Population, number: int) 
     if speed is None:
         return np.full(population.clients, inf)
     # Keys of two numbers: rounds have (t, 3).
-    drawn = speed(population, stream(population.seed, "clock", 0, number)) if callable(speed) else speed
+    rng, own = stream(population.seed, "clock", 0, number), replace(population, purpose=f"clock {name}")
+    drawn = speed(own, rng) if callable(speed) else speed
     values = of_each(name, drawn, population.clients)
     wrong = np.flatnonzero(~(values > 0))
     if len(wrong):
@@ -106,7 +108,7 @@ class Clocked(Participation):
         if not jitter and fastest > self.deadline:
             must = f"must be at least {fastest:.4g}, which the fastest client needs"
             raise ValueError(f"wait.deadline: {deadline:g} is not allowed; {must}")
-        self.failure = resolve(failure, population, name="failure")
+        self.failure = resolve(failure, replace(population, purpose="clock failure"), name="failure")
         # A round without available clients: the server waits in vain for the deadline; without one it asks again about
         # as late as after a round of one client.
         self.idle = float(np.median(seconds[self.trains])) if deadline is None else deadline

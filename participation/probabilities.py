@@ -39,7 +39,8 @@ def class_coupled(
     """p_i = max(delta, <r, nu_i>): availability depends on the classes that a client holds ([PBC] section VII-B).
 
     r [C] is the same for all clients: C lognormal(0, sigma0^2) draws divided by their sum. Clients that hold classes of
-    small r are rarely available.
+    small r are rarely available. It is also the same for availability and for the speeds and failures of a clock, so
+    that one set of clients is often available, fast, and often fails.
 
     Args:
         sigma0: standard deviation of the log of the draws; 0 gives all classes the same r and all clients the same p.
@@ -112,7 +113,7 @@ def mixture(population: Population) -> Float[np.ndarray, "m"]:
     """U(0.1, 0.3) for 90 % of the clients and U(0.1, 0.9) for the last 10 % by id ([FOCUS] appendix F, code)."""
     m = population.clients
     high = np.where(np.arange(m) < m - round(0.1 * m), 0.3, 0.9)
-    return 0.1 + (high - 0.1) * stream(population.seed, "probabilities").random(m)
+    return 0.1 + (high - 0.1) * stream(population.seed, population.purpose).random(m)
 
 
 PROBABILITIES: dict[str, Callable[..., np.ndarray]] = {

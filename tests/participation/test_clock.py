@@ -1,12 +1,15 @@
 """The clock: rounds of three clients by hand for each rule, and the marginals that it states against counts."""
 
+from functools import partial
 from itertools import product
+from zlib import crc32
 
 import numpy as np
 import pytest
 
 from rollcall.participation import MODELS, Clocked, Population
 from rollcall.participation.clock import lognormal, speeds
+from rollcall.participation.probabilities import class_coupled, mixture
 from rollcall.participation.recording import record
 
 T = np.array([2.5, 8.75, 3.0])
@@ -99,6 +102,25 @@ def test_speeds_have_their_law_and_a_stream_of_their_own():
     for wrong in (0.0, -1.0, np.nan):
         with pytest.raises(ValueError, match=r"^up: .* \(client 0\) is not allowed; must be above 0$"):
             speeds("up", wrong, population, 0)
+
+
+def test_the_draws_of_a_clock_are_not_those_of_the_availability():
+    """Of `mixture`: independent numbers for each purpose. `class_coupled` has one r for all."""
+    population = Population(4000, 5)
+    p = MODELS["bernoulli"](population, probability=mixture).stationary
+    uniform = np.random.default_rng([5, crc32(b"probabilities")]).random(4000)
+    assert p == pytest.approx(0.1 + np.repeat([0.2, 0.8], [3600, 400]) * uniform, rel=1e-14)
+    factors = [
+        speeds(name, partial(lognormal, median=1, spread=0.0, probability=mixture), population, k)
+        for k, name in enumerate(("speed", "up", "down"))
+    ]
+    failure = Clocked(population, MODELS["full"](population), np.ones(4000), failure=mixture).failure
+    away = np.corrcoef([draw[:3600] for draw in (p, *factors, failure)]) - np.eye(5)
+    assert np.abs(away).max() < 4.5 / np.sqrt(3600)
+    classes = Population(3, 5, classes=np.eye(3), histogram=np.eye(3, dtype=int))
+    coupled = partial(class_coupled, sigma0=1.0)
+    slow = speeds("up", partial(lognormal, median=1, spread=0.0, probability=coupled), classes, 1)
+    assert slow.tolist() == coupled(classes).tolist()
 
 
 P = np.array([0.9, 0.5, 0.3, 0.7])
