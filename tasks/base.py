@@ -77,7 +77,7 @@ class Task(LightningModule, ABC):
         return None
 
     def weigh(self, alpha: Float[np.ndarray, "m"], data: "ClientData") -> None:
-        """Learn the clients' weights alpha in the objective, before the first round; by default no metric depends on them.
+        """Learn the clients' weights alpha in the objective, before the first round; by default it does nothing.
 
         Raises:
             ValueError: weights that the task's metrics do not allow.

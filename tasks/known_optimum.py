@@ -33,15 +33,18 @@ class KnownOptimum(Task):
 
     def weigh(self, alpha: Float[np.ndarray, "m"], data: ClientData) -> None:
         """Make x* the minimiser of the sum of alpha_i F_i, if the weights are not equal."""
-        if np.ptp(alpha) > 0:
-            weights = np.concatenate([np.full(len(rows), a / len(rows)) for a, rows in zip(alpha, data.parts)])
-            rows = np.concatenate(list(data.parts))
-            columns = (column.numpy()[rows] for column in data.splits["train"])
-            self.optimum = torch.from_numpy(self.minimiser(weights, *columns))
+        sizes = data.parts.sizes
+        if np.ptp(alpha[sizes > 0]) > 0:
+            weights = (alpha / np.maximum(sizes, 1))[data.parts.owners()]
+            self.optimum = torch.from_numpy(
+                self.minimiser(weights, *(column.numpy() for column in data.splits["train"]))
+            )
 
     def minimiser(self, weights: Float[np.ndarray, "n"], *columns: np.ndarray) -> Float[np.ndarray, "d"]:
-        """The minimiser of the sum of the samples' losses times their weights, which sum to 1; ValueError if unknown."""
-        raise ValueError("unequal weights are not allowed with this task, which knows x* for equal ones; must be uniform")
+        """The minimiser of the sum of the samples' losses times weights, which sum to 1; ValueError if unknown."""
+        raise ValueError(
+            "unequal weights are not allowed with this task, which knows x* for equal ones; must be uniform"
+        )
 
 
 class Quadratic(KnownOptimum):
@@ -131,7 +134,9 @@ class Ridge(KnownOptimum):
         A, b = columns
         d, n = A.shape[1], int((weights > 0).sum())
         if self.ridge == 0 and n < d:
-            raise ValueError(f"{n} samples of clients with a weight are not allowed without ridge; must be at least {d}")
+            raise ValueError(
+                f"{n} samples of clients with a weight are not allowed without ridge; must be at least {d}"
+            )
         return np.linalg.solve(A.T @ (weights[:, None] * A) + self.ridge * np.eye(d), A.T @ (weights * b))
 
     def metrics(self, batch: Samples) -> dict[str, Tensor]:

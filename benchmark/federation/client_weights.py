@@ -88,7 +88,7 @@ class Weights(nn.Module):
         self.state.set(state)
 
     def measured(self) -> dict[str, float]:
-        """`weight/class`: the share of a class in the total weight, divided by its share in the objective if that is not 0.
+        """`weight/class`: the share of a class in the total weight, divided by its share in the objective, if not 0.
 
         `weight_distance/tv` and `weight_distance/chi_square` compare the shares q in the total weight with those in the
         objective, alpha: the total variation, and sum (q - alpha)^2 / alpha, which is finite even if a class has no
@@ -106,7 +106,7 @@ class Weights(nn.Module):
             alpha = self.classes.alpha
             shared = np.flatnonzero(alpha)
             ratio = parts[shared] / alpha[shared]
-            labels = (f"weight/{self.classes.names[c]}" for c in shared)
+            labels = (f"weight/{self.classes.names[c]}" for c in shared.tolist())
             columns = dict(zip(labels, ratio.tolist(), strict=True))
             columns["weight_distance/tv"] = float(np.abs(parts - alpha).sum()) / 2
             if not parts[alpha == 0].any():

@@ -80,6 +80,7 @@ def test_the_distance_is_to_the_optimum_of_the_weighted_objective():
     end = simulate(trial).history.iloc[-1]
     assert [end["train/distance"], end["train/bias"]] == pytest.approx([0, 0], abs=1e-9)
     sun = {"name": "sun_synthetic", "clients": 2, "samples": 3, "dimension": 2}
-    with pytest.raises(SettingError, match="^target: unequal weights are not allowed with this task"):
+    with pytest.raises(SettingError, match=r"^target: unequal weights are not allowed with this task"):
         simulate(trial | {"task": sun})
-    assert simulate(trial | {"task": sun, "target": "samples", "rounds": 1}).diverged is None  # equal numbers of samples
+    equal = simulate(trial | {"task": sun, "target": "samples", "rounds": 1})
+    assert equal.diverged is None

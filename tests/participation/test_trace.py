@@ -191,7 +191,9 @@ def test_nobody_in_any_round_and_other_refusals(tmp_path, replayed, monkeypatch)
             replayed("round,client\n0,0\n", 1, time_zone=zone)
     for zone in ("Nowhere/X", "Europe", "", "../UTC", "Europe/Berlin "):
         for start in ("1580430600", "2020-01-31 00:30"):
-            with pytest.raises(ValueError, match="^time_zone: .* is not allowed; must be a name such as Europe/Berlin"):
+            with pytest.raises(
+                ValueError, match=r"^time_zone: .* is not allowed; must be a name such as Europe/Berlin"
+            ):
                 replayed(f"client,start,end\n0,{start},{start[:-1]}9\n", 1, round_length=600, time_zone=zone)
     with pytest.raises(ValueError, match="round_length: 3000000 rounds of 1000 clients are not allowed"):
         replayed("client,start,end\n0,0,3000000\n", 1000, round_length=1)

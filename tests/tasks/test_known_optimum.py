@@ -70,7 +70,7 @@ def test_the_optimum_of_a_weighted_objective():
         assert task.optimum.numpy() == pytest.approx(found, abs=1e-6)
         assert np.abs(found - equal.numpy()).max() > 0.1
     for task, data in (cauchy(0, targets=[0.0, 1.0, 5.0]), ridge(0, clients=3, samples=4, dimension=5)):
-        with pytest.raises(ValueError, match="must be (uniform|at least 5)$"):
+        with pytest.raises(ValueError, match=r"must be (uniform|at least 5)$"):
             task.weigh(np.array([0.0, 0.0, 1.0]), data)
 
 

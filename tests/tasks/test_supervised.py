@@ -253,7 +253,9 @@ def test_a_trial_divides_no_samples_that_have_owners():
     parts = supervised(*CLASSIFICATION, line(3), owners={"train": np.repeat(["a", "b"], [20, 40])})
     for options in ({"partition": "iid"}, {"clients": 2}):
         task = {"name": parts} | options
-        with pytest.raises(SettingError, match=r"^task\.owners: are not allowed beside clients or partition, which would"):
+        with pytest.raises(
+            SettingError, match=r"^task\.owners: are not allowed beside clients or partition, which would"
+        ):
             simulate({"task": task, "algorithm": "fedavg", "rounds": 1})
     assert parts(0, validation=0.5)[1].parts.sizes.tolist() == [10, 20]
 

@@ -53,12 +53,16 @@ def test_file_module_and_object_are_the_same_trial(own, tmp_path):
     assert set(moved.round()) <= {0, 1, 2}
 
 
-@pytest.mark.parametrize(("options", "mean"), [({}, (1 + 0.5 + 1 / 3) / 3), ({"period": 2}, 0.75), ({"period": 0}, None)])
+@pytest.mark.parametrize(
+    ("options", "mean"), [({}, (1 + 0.5 + 1 / 3) / 3), ({"period": 2}, 0.75), ({"period": 0}, None)]
+)
 def test_the_period_of_a_variation_gives_the_stationary_probabilities(tmp_path, options, mean):
     file = tmp_path / "mine.py"
     file.write_text("def falls(p, t, *, period: int = 3):\n    return p / (1 + t % max(period, 1))\n")
     variation = {"name": f"{file}:falls"} | options
-    model = read("participation", {"name": "bernoulli", "probability": 0.6, "variation": variation}).build(Population(2))
+    model = read("participation", {"name": "bernoulli", "probability": 0.6, "variation": variation}).build(
+        Population(2)
+    )
     assert model.probability(4)[0] == pytest.approx(0.6 / (1 + 4 % max(1, options.get("period", 3))))
     assert model.stationary == (None if mean is None else pytest.approx(np.full(2, 0.6 * mean)))
 

@@ -84,7 +84,9 @@ def test_a_trial_by_class_client_and_availability():
 @pytest.mark.parametrize("by", ["client", "availability"])
 def test_groups_of_samples_that_belong_to_nobody_are_refused(by):
     trial = TRIAL | {"participation": {"name": "bernoulli", "probability": 0.5}, "rounds": 1}
-    with pytest.raises(SettingError, match=rf"^evaluation\.by: {by} is not allowed with the splits test, whose .*add train"):
+    with pytest.raises(
+        SettingError, match=rf"^evaluation\.by: {by} is not allowed with the splits test, whose .*add train"
+    ):
         simulate(trial | {"evaluation": {"by": ["class", by], "splits": ["test"]}})
     last = {"by": [by], "splits": ["test"], "last": {"rounds": 1, "every": 1, "splits": ["train"]}}
     assert any(name.startswith("train/accuracy/") for name in simulate(trial | {"evaluation": last}).history)
