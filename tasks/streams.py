@@ -88,7 +88,8 @@ def torch_state() -> list[bytes]:
 
 def _gpus() -> range:
     """The GPUs, if CUDA is in use. To ask for the state of a generator would start it."""
-    return range(torch.cuda.device_count() if torch.cuda.is_initialized() else 0)
+    in_use = torch.cuda.is_initialized()  # type: ignore[no-untyped-call, unused-ignore]
+    return range(torch.cuda.device_count() if in_use else 0)
 
 
 def uniforms(seed: int, keys: Int[Tensor, "n k"]) -> Float[Tensor, "n"]:
