@@ -173,7 +173,7 @@ def against(ranking: Ranking, baseline: str) -> dict[str, list[Comparison | None
 
 @dataclass(frozen=True)
 class Overall:
-    """Methods over blocks in which each of them has a value, and a seed in common with the others.
+    """Methods over blocks in which each of them has a value, and over the seeds that all blocks have, at least one.
 
     Blocks share what a seed draws: data, initial model, minibatches. So the seed is the unit of every interval.
     `left_out` blocks lack a method's value.
@@ -185,17 +185,32 @@ class Overall:
     left_out: int = 0
 
     @cached_property
+    def scores(self) -> list[pd.DataFrame]:
+        """The scores in each block, over all its seeds; see `scores_of`."""
+        return [scores_of(block, self.metric, self.last_rounds) for block in self.blocks]
+
+    @cached_property
+    def seeds(self) -> list[Any]:
+        """The seeds that all blocks have. With others the mean over blocks would be of other blocks in each seed."""
+        return sorted(set.intersection(*({*one.index} for one in self.scores)), key=int)
+
+    @property
+    def other_seeds(self) -> list[Any]:
+        """The seeds that a block has and another one lacks."""
+        return sorted({seed for one in self.scores for seed in one.index} - {*self.seeds}, key=int)
+
+    @cached_property
     def ranks(self) -> pd.DataFrame:
         """The mean rank over blocks: a row for each seed, a column for each method, the best one first.
 
         The best of a block has 1, equal scores share the mean of theirs.
         """
-        ranked = [(-scores_of(block, self.metric, self.last_rounds)).rank(axis=1) for block in self.blocks]
+        ranked = [(-one.loc[self.seeds]).rank(axis=1) for one in self.scores]
         by_seed = pd.concat(ranked).groupby(level=0).mean()
         return by_seed[by_seed.mean().sort_values(kind="stable").index]
 
     def best_in(self, method: str) -> int:
-        means = [scores_of(block, self.metric, self.last_rounds).mean() for block in self.blocks]
+        means = [one.loc[self.seeds].mean() for one in self.scores]
         return sum(bool(mean[method] == mean.max()) for mean in means)
 
 
@@ -208,7 +223,7 @@ def overall(ranking: Ranking) -> Overall:
     """The methods of a ranking over its blocks, by its first metric.
 
     Raises:
-        SettingError: there are fewer than two methods, or fewer than two blocks with a value of each.
+        SettingError: there are fewer than two methods, fewer than two blocks with a value of each, or no seed in all.
     """
     metric, last = ranking.metrics[0], ranking.last_rounds
     methods = list(dict.fromkeys(cell.labels[METHOD] for cell in ranking.cells))
@@ -222,7 +237,10 @@ def overall(ranking: Ranking) -> Overall:
             f"{', '.join(methods)} have {len(complete)} among {counted(len(every), 'condition')}. "
             "See --only algorithm=... and --last-rounds"
         )
-    return Overall(complete, metric, last, len(every) - len(complete))
+    found = Overall(complete, metric, last, len(every) - len(complete))
+    if not found.seeds:
+        raise SettingError(f"overall: no seed has a value of {metric.name} in all {len(complete)} conditions; run one")
+    return found
 
 
 def overall_table(over: Overall, baseline: str = "") -> tuple[Table, list[dict[str, Any]]]:
@@ -252,6 +270,11 @@ def overall_table(over: Overall, baseline: str = "") -> tuple[Table, list[dict[s
     parts = [f"{over.metric.name} {over.metric.arrow} over {len(over.blocks)} conditions"]
     parts += [f"{over.left_out} left out, in which a method has no value"] if over.left_out else []
     parts.append(f"mean rank over conditions and {counted(len(ranks), 'seed')}, 1 is best; a diverged run is worst")
+    parts += (
+        [f"not all conditions have the seeds {', '.join(map(str, left))}: left out"]
+        if (left := over.other_seeds)
+        else []
+    )
     parts.append("brackets: 95 %, Student's t over seeds, from three seeds")
     parts += [SEARCHED] if any(cell.searched for block in over.blocks for cell in block.values()) else []
     return Table(columns, entries, "; ".join(parts)), rows

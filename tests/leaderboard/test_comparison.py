@@ -125,3 +125,23 @@ def test_conditions_without_a_method_are_left_out_and_counted():
     assert [row["mean_rank"] for row in rows] == [1, 2]
     with pytest.raises(SettingError, match="mifa, fedavg have 1 among 2 conditions"):
         overall(replace(fewer, groups=fewer.groups[:2]))
+
+
+def test_only_seeds_that_all_conditions_have_count():
+    """mifa is first in all places of seeds 0 to 2; seeds 3 and 4, where it is second, have run under one condition."""
+
+    def swapped(labels, seed):
+        return 0.1 if seed > 2 and labels["algorithm"] == "mifa" else ends(labels, seed)
+
+    mine = experiment(grid=experiment().grid | {"seed": [0, 1, 2, 3, 4]})
+    seldom = [run for run in runs(mine, swapped) if "0.9" not in run.settings["participation.probability"]]
+    often = [run for run in runs(mine, swapped, skip=(3, 4)) if "0.9" in run.settings["participation.probability"]]
+    over = overall(rank([*often, *seldom], [ACCURACY], 1, axes(mine)))
+    table, (first, second) = overall_table(over, "fedavg")
+    assert (first["labels"], first["mean_rank"], first["low"], first["high"]) == ({"algorithm": "mifa"}, 1, 1, 1)
+    assert (first["best_in"], second["best_in"], second["mean_rank"], first["difference"]) == (2, 0, 2, -1)
+    assert "and 3 seeds" in table.caption
+    assert "not all conditions have the seeds 3, 4: left out" in table.caption
+    apart = [run for run in seldom if int(run.tags["seed"]) > 2]
+    with pytest.raises(SettingError, match="overall: no seed has a value of test/accuracy in all 2 conditions"):
+        overall(rank([*often, *apart], [ACCURACY], 1, axes(mine)))
