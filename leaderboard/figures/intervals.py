@@ -41,6 +41,8 @@ def board_chart(standing: "Standing") -> alt.ConcatChart:
     colour = theme.by_line("color", theme.in_turn(["best group", "others"]))
     views = []
     for name, table in standing.values.items():
+        if table.empty:  # no method can have it
+            continue
         rows = []
         for method in (method for method in standing.order if method in table):
             mean, half = interval(table[method])

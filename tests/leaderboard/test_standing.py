@@ -1,11 +1,15 @@
 """The expectations of the boards, judged by hand from entries whose accuracies are invented."""
 
+import numpy as np
+import pandas as pd
 import pytest
+from scipy import stats
 
 from rollcall.benchmark.search.board import Board
 from rollcall.benchmark.search.entry import ENDING, Entry
+from rollcall.leaderboard.figures import board_chart
 from rollcall.leaderboard.runs import PACKAGE
-from rollcall.leaderboard.standing import Standing, verdicts
+from rollcall.leaderboard.standing import Standing, tables, verdicts
 
 BOARDS = {name: Board.read(f"standard/{name}") for name in ("digits", "fashion")}
 SEARCHES = [80.0, 81.0, 82.0, 83.0, 84.0]
@@ -13,21 +17,31 @@ NOISE = [0.1, -0.1, 0.1, -0.1, 0.0]
 ALL = ("equal", "coupled", "absences", "varying", "cyclic", "together")
 
 
-def judged(board="fashion", missing=0, noise=1.0, **gains):
-    """The verdicts if a method is this many points above FedAvg under a pattern, up to noise; by default under none."""
+def entered(board="fashion", missing=0, noise=1.0, impossible=(), noises=None, **gains):
+    """A board on which a method is this many points above FedAvg under a pattern, up to noise; by default under none.
+
+    `impossible` has pairs of a pattern and a method; `noises` the noise of single methods.
+    """
     kept = Entry.read(PACKAGE / "standard" / "digits" / f"fedavg{ENDING}")
     entries = {}
     for method in list(BOARDS[board].methods)[: len(BOARDS[board].methods) - missing]:
         cells = {}
-        for pattern in ALL:
+        size = (noises or {}).get(method, noise)
+        for pattern in (name for name in ALL if (name, method) not in impossible):
             gain = gains.get(f"{pattern}_{method}", 0.0)
-            values = [a + gain + noise * (method != "fedavg") * e for a, e in zip(SEARCHES, NOISE, strict=True)]
+            values = [a + gain + size * (method != "fedavg") * e for a, e in zip(SEARCHES, NOISE, strict=True)]
             cells[pattern] = [
                 one.model_copy(update={"finals": [run.model_copy(update={"value": v / 100}) for run in one.finals]})
                 for one, v in zip(kept.cells[pattern], values, strict=True)
             ]
-        entries[method] = kept.model_copy(update={"method": method, "cells": cells})
-    return {name: verdict for name, (verdict, _) in verdicts(Standing(BOARDS[board], entries)).items()}
+        none = {name: "not possible" for name in ALL if name not in cells}
+        entries[method] = kept.model_copy(update={"method": method, "cells": cells, "impossible": none})
+    return Standing(BOARDS[board], entries)
+
+
+def judged(*args, **options):
+    """The verdicts on a board."""
+    return {name: verdict for name, (verdict, _) in verdicts(entered(*args, **options)).items()}
 
 
 def test_each_expectation_from_the_sign_and_the_size_that_decides():
@@ -49,10 +63,83 @@ def test_each_expectation_from_the_sign_and_the_size_that_decides():
     assert judged(noise=0.0, coupled_mifa=1.0)["memory pays with absences"] == "contradicted"
 
 
+def test_all_methods_decide_whether_one_is_above_fedavg_not_the_one_with_the_largest_mean():
+    """Intervals from SciPy's t: a wide one reaches above 2 points; one of k methods above them needs 1 - 0.05 / k."""
+    k = len(BOARDS["fashion"].methods) - 1
+    wide = {"mifa": 1.0, "scaffold": 40.0}
+    shown = entered(noises=wide, equal_mifa=1.0, equal_scaffold=0.96)
+    verdict, measured = verdicts(shown)["nothing to correct"]
+    assert (verdict, measured) == ("undecided", "scaffold +1.0 ± 5.0")
+    half, strict = (stats.t.ppf(1 - level / 2, 4) * 0.1 / 5**0.5 for level in (0.05, 0.05 / k))
+    assert judged(equal_mifa=2 + (half + strict) / 2)["nothing to correct"] == "undecided"  # above 2 at 95 % alone
+    assert judged(equal_mifa=2 + 1.01 * strict)["nothing to correct"] == "contradicted"
+    assert judged(equal_mifa=2 - 1.01 * half)["nothing to correct"] == "holds"
+
+
 def test_no_method_is_best_everywhere_if_each_loses_once():
     first, second = list(BOARDS["fashion"].methods)[:2]
     gains = {f"{pattern}_{first if pattern == 'equal' else second}": 1.0 for pattern in ALL}
     assert judged(**gains)["no method for all"] == "holds"
+
+
+def test_a_method_in_all_groups_is_for_all_only_if_it_is_near_the_best():
+    """Leads of 0.5 to 20 points that no test tells apart, since their noise is as large: no method is shown to be near."""
+    methods = list(BOARDS["fashion"].methods)
+    noises = {name: 100.0 + 10 * i for i, name in enumerate(methods)}
+    shown = entered(noises=noises)
+    assert all(shown.group(name) == {*methods} for name in ALL)
+    assert verdicts(shown)["no method for all"] == (
+        "undecided",
+        f"in all best groups {', '.join(methods)}; within 2 points of the best under each pattern none",
+    )
+    apart = {f"{pattern}_{name}": -3.0 for pattern in ALL for name in methods[1:]}
+    assert verdicts(entered(**apart))["no method for all"] == (
+        "contradicted",
+        f"in all best groups {methods[0]}; within 2 points of the best under each pattern {methods[0]}",
+    )
+
+
+def test_the_best_group_has_the_methods_that_no_other_is_shown_to_be_above():
+    """By hand: SciPy's paired t tests of the three pairs, the smallest p-value times 3, the next times 2, then 1."""
+    a, b, c = (
+        np.array([5.0, 6.0, 7.0, 8.0, 9.0]),
+        np.array([4.9, 6.1, 6.9, 8.1, 8.8]),
+        np.array([4.0, 5.1, 6.0, 7.1, 8.0]),
+    )
+    shown = entered()
+    vars(shown)["values"] = {"equal": pd.DataFrame({"c": c, "a": a, "b": b})}
+    first, second, third = (stats.ttest_rel(*pair).pvalue for pair in ((c, a), (c, b), (b, a)))
+    assert first < second < third
+    by_hand = {("c", "a"): 3 * first, ("c", "b"): max(3 * first, 2 * second), ("b", "a"): third}
+    assert shown.pairs["equal"] == pytest.approx(by_hand)
+    assert shown.group("equal") == {"a", "b"}
+    assert {name: one.p for name, one in shown.from_best("equal").items()} == pytest.approx(
+        {"c": by_hand["c", "a"], "b": by_hand["b", "a"]}
+    )
+
+
+def test_equal_methods_share_the_best_group():
+    """Of 200 boards with 18 equal methods, at most 5 % leave a method out of the group, up to chance (0.999 quantile)."""
+    rng, wrong, shown = np.random.default_rng(0), 0, entered()
+    for _ in range(200):
+        vars(shown).pop("pairs", None)
+        vars(shown)["values"] = {"equal": pd.DataFrame(rng.normal(size=(5, 18))).rename(columns=str)}
+        wrong += len(shown.group("equal")) < 18
+    assert wrong <= stats.binom.ppf(0.999, 200, 0.05)
+
+
+def test_patterns_that_methods_cannot_have_are_empty():
+    methods = list(BOARDS["fashion"].methods)
+    shown = entered(impossible=[("equal", "mifa"), *(("cyclic", name) for name in methods)])
+    assert shown.losses("mifa", "equal") == {}
+    assert (shown.best("cyclic"), shown.group("cyclic")) == ("", set())
+    found = tables(shown, "fedavg")
+    row = next(row for row in found["loss from equal"].rows if row[0] == "mifa")
+    assert row[1:] == [""] * 5
+    column = found["minus the best"].titles.index("cyclic")
+    assert {row[column] for row in found["minus the best"].rows} == {""}
+    assert len(board_chart(shown).to_dict()["concat"]) == 5
+    assert judged(impossible=[("absences", "mifa")]).keys() == judged().keys() - {"memory pays with absences"}
 
 
 @pytest.mark.parametrize("missing", [1, 3])
