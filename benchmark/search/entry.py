@@ -189,10 +189,8 @@ class Plan:
         self.draws = [board.draws(method.space, search) for search in range(len(board.search.seeds))]
         self.impossible = {name: "left out by the board" for name in board.patterns if name not in conditions}
         for name, spec in list(conditions.items()):
-            try:
-                build(Trial.read(board.sample(spec, self.draws[0][0], 0)))
-            except SettingError as error:
-                self.impossible[name] = str(error)
+            if reason := refused(board, spec, self.draws[0][0]):
+                self.impossible[name] = reason
                 del conditions[name]
         if not conditions:
             first = next(iter(self.impossible.values()))
@@ -260,6 +258,15 @@ class Plan:
         )
 
 
+def refused(board: Board, spec: Spec, point: Spec) -> str:
+    """Why a method cannot have a condition, as its trial says; empty if it can."""
+    try:
+        build(Trial.read(board.sample(spec, point, 0)))
+    except SettingError as error:
+        return str(error)
+    return ""
+
+
 Tell = Callable[[str], None]
 
 
@@ -317,10 +324,14 @@ def final_of(job: Job, last: int) -> Final:
     )
 
 
-def problems(entry: Entry, board: Board) -> list[str]:
-    """What an entry has that the board's rule does not allow: a line for each problem. Nothing is run.
+def problems(entry: Entry, board: Board, trust: bool = False) -> list[str]:
+    """What an entry has that the board's rule does not allow: a line for each problem. No trial is run.
 
-    It cannot see whether a run gives the numbers of the entry: see `rerun`.
+    Marks and impossible conditions are compared with what the method says, of the user's own only with `trust`, since
+    that runs its code. It cannot see whether a run gives the numbers of the entry: see `rerun`.
+
+    Raises:
+        SettingError: no condition can be built, such as without the data.
     """
     if entry.rule != board.rule:
         return [f"rule: {entry.rule} is not that of {board.name}, {board.rule}; enter the method again"]
@@ -342,6 +353,8 @@ def problems(entry: Entry, board: Board) -> list[str]:
             for number, one in enumerate(cells):
                 told = _of_search(board, entry, conditions[name], number, one)
                 lines += [f"{name}, search {number}: {line}" for line in told]
+        if not lines and (trust or not entry.source):
+            lines += _of_method(board, entry, conditions)
     return lines
 
 
@@ -353,6 +366,25 @@ def conditions_of(entry: Entry, board: Board, folder: Path) -> dict[str, dict[st
     for name, text in entry.source.items():
         (folder / "source" / Path(name).name).write_text(text, encoding="utf-8")
     return board.conditions(entry.method, from_copies(entry.algorithm, folder))
+
+
+def _of_method(board: Board, entry: Entry, conditions: dict[str, Spec]) -> Iterator[str]:
+    """The marks and the impossible conditions that are not those of the method."""
+    point = board.draws(entry.space, 0)[0]
+    reasons = {name: refused(board, spec, point) for name, spec in conditions.items()}
+    possible = [name for name in conditions if not reasons[name]]
+    if not possible:
+        raise SettingError(
+            f"{entry.method}: is possible under no pattern: {', '.join(dict.fromkeys(reasons.values()))}"
+        )
+    for name in entry.impossible:
+        if name not in board.patterns or not reasons.get(name, "left out by the board"):
+            yield f"{name}: is declared impossible, but the method can have it; every possible pattern must be there"
+    yield from (f"{name}: has results, but {reasons[name]}" for name in entry.cells if reasons[name])
+    marks = Marks.of(Trial.read(board.sample(conditions[possible[0]], point, 0)).algorithm.build())
+    for mark, due in marks:
+        if (stated := getattr(entry.marks, mark)) != due:
+            yield f"marks: {mark}: {stated!r} is not what the method has, {due!r}"
 
 
 def _of_search(board: Board, entry: Entry, spec: dict[str, Any], number: int, one: Searched) -> Iterator[str]:

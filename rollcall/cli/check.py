@@ -77,11 +77,12 @@ def _of_entry(file: Path, every: bool, trust: bool) -> tuple[list[str], list[str
         board = Board.read(entry.board)
     except SettingError as error:
         return [f"refused: {error}"], []
-    if found := problems(entry, board):
+    if found := problems(entry, board, trust):
         return [f"{file}: refused: {line}" for line in found], []
     notes = [f"{file}: digests, draws, rounds, seeds and cells are those of {board.name}"]
     if entry.source and not trust:
-        return [], [*notes, f"{file}: nothing was run again: read {', '.join(entry.source)}, then add --trust"]
+        left = "nothing was run again, and marks and impossible patterns were not compared with the method"
+        return [], [*notes, f"{file}: {left}: read {', '.join(entry.source)}, then add --trust"]
     for one in rerun(entry, board, every):
         says = f"{one.where}: {one.stated} in the entry, {one.measured} now"
         if one.equal:

@@ -174,6 +174,33 @@ def test_an_entry_that_was_tampered_with_is_refused(entered, what):
     assert found[0].startswith(line)
 
 
+def _no_cyclic(data):
+    del data["cells"]["cyclic"]
+    data["impossible"]["cyclic"] = ""
+
+
+def test_marks_and_impossible_patterns_are_those_of_the_method(entered):
+    """Whatever an entry declares, ca_fed must know pi and lambda, and the others can have both patterns."""
+    board, _, entries = entered
+    line = "cyclic: is declared impossible, but the method can have it; every possible pattern must be there"
+    assert problems(edited(entries["fedau"], _no_cyclic), board) == [line]
+    elsewhere = edited(entries["fedau"], lambda data: data["impossible"].update(night="no"))
+    assert [found.partition(":")[0] for found in problems(elsewhere, board)] == ["night"]
+    assert entries["ca_fed"].marks.knows == ["stationary", "correlation"]
+    forged = {"knows": [], "stores": "server", "up": 7, "absent": True}
+    lines = problems(edited(entries["ca_fed"], lambda data: data["marks"].update(forged)), board)
+    assert lines == [
+        "marks: knows: [] is not what the method has, ['stationary', 'correlation']",
+        "marks: stores: 'server' is not what the method has, ''",
+        "marks: up: 7 is not what the method has, 1",
+        "marks: absent: True is not what the method has, False",
+    ]
+    own = edited(entries["Half"], _no_cyclic)  # whose code is not run without trust
+    assert problems(own, board) == []
+    assert problems(own, board, trust=True) == [line]
+    assert problems(entries["Half"], board, trust=True) == []
+
+
 def test_what_only_a_rerun_sees(entered):
     board, _, entries = entered
 
