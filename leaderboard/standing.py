@@ -252,10 +252,21 @@ def standing(board: Board, store: Path | None = None, kept: bool = True) -> Stan
     return Standing(board, {name: entries[name] for name in [*known, *sorted(entries.keys() - set(known))]})
 
 
-def points(value: Interval, sign: str = "") -> str:
-    """`91.2 ± 0.4`; with the sign "+", of a difference."""
+def points(value: Interval, sign: str = "", bound: float = math.nan) -> str:
+    """`91.2 ± 0.4`; with the sign "+", of a difference.
+
+    With more decimals, four at most, where an end would else read as the bound and is not.
+    """
     mean, half = value
-    return "" if math.isnan(mean) else f"{mean:{sign}z.1f}" + ("" if math.isnan(half) else f" ± {half:.1f}")
+    if math.isnan(mean):
+        return ""
+
+    def touches(mean: float, half: float) -> bool:
+        return math.isclose(abs(mean - bound), half, rel_tol=1e-9, abs_tol=1e-9)
+
+    apart = (digits for digits in range(1, 5) if not touches(round(mean, digits), round(half, digits)))
+    digits = 1 if touches(mean, half) else next(apart, 1)
+    return f"{mean:{sign}z.{digits}f}" + ("" if math.isnan(half) else f" ± {half:.{digits}f}")
 
 
 BEST_GROUP = " group: no other method is shown to be better (paired t tests, Holm over all pairs of methods)"
@@ -461,19 +472,19 @@ def verdicts(standing: Standing) -> dict[str, tuple[str, str]]:
     if equal:
         verdict, top = none_above(values["equal"], "fedavg", MARGIN)
         verdict = "open" if standing.missing and verdict != "contradicted" else verdict
-        found["nothing to correct"] = (verdict, f"{top} {points((equal[top].mean, equal[top].half), '+')}")
+        found["nothing to correct"] = (verdict, f"{top} {points((equal[top].mean, equal[top].half), '+', MARGIN)}")
     if "fedavg_known" in coupled:
         one = (coupled["fedavg_known"].mean, coupled["fedavg_known"].half)
         speaks = standing.board.experiment.base  # the larger board extends the smaller one
         found["knowledge pays"] = (
             side(*one, MARGIN, above=True) if speaks else "not about this board",
-            points(one, "+"),
+            points(one, "+", MARGIN),
         )
     pair = ["mifa", "fedvarp"]
     if all({"fedavg", *pair} <= {*values.get(name, ())} for name in ("absences", "coupled")):
         gains = [values[name][pair].mean(axis=1) - values[name]["fedavg"] for name in ("absences", "coupled")]
         one = interval(gains[0] - gains[1])
-        found["memory pays with absences"] = (side(*one, 0.0, above=True), points(one, "+"))
+        found["memory pays with absences"] = (side(*one, 0.0, above=True), points(one, "+", 0.0))
     found["no method for all"] = none_everywhere(standing, MARGIN)
     return found
 

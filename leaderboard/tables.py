@@ -18,7 +18,7 @@ from rollcall.leaderboard.names import label_name, label_text, method_name
 from rollcall.leaderboard.paper.claims import round_reached
 from rollcall.leaderboard.paper.experiment import Printed, printed_for
 from rollcall.leaderboard.paper.quantities import Quantity, estimate
-from rollcall.leaderboard.paper.sentences import SEARCHED, change, interval
+from rollcall.leaderboard.paper.sentences import SEARCHED, change, interval, signed
 from rollcall.leaderboard.ranking import METHOD, Ranking
 from rollcall.leaderboard.render import SIZE, Column, Entry, Number, Table, finite, number
 
@@ -487,7 +487,7 @@ def less_printed(cell: Cell, metric: Metric, last_rounds: int, measured: float, 
     """The difference of a cell's mean to the printed number, and its 95 % interval over at least three seeds."""
     if metric.threshold is None:
         return change(estimate((cell.finals(metric, last_rounds) - printed).to_numpy()), metric)
-    return f"{'+' if measured >= printed else '-'}{metric.text(abs(measured - printed))}"
+    return signed(measured - printed, metric.text(abs(measured - printed)))
 
 
 def span(counts: Collection[int]) -> str:

@@ -91,7 +91,7 @@ class Metric:
             return title
         value = Metric(self.column)
         first = "first round with" if self.over == "round" else f"{COSTS[self.over]} until"
-        return f"{first} {title} ≥ {value.text(self.threshold)}{' %' if value.percent else ''}"
+        return f"{first} {title} ≥ {value.stated(self.threshold)}{' %' if value.percent else ''}"
 
     @property
     def head(self) -> str:
@@ -115,23 +115,28 @@ class Metric:
             return math.inf
         return {"max": -value, "min": value, "zero": abs(value)}[self.direction]
 
-    def text(self, value: float, spread: float = 0.0) -> str:
+    def text(self, value: float, spread: float = 0.0, more: int = 0) -> str:
         """A value as people read it: to the second digit of its spread, with five digits at most.
 
-        As `1.23e5` from 100,000 on and below 0.001; percent with one decimal, rounds with none.
+        As `1.23e5` from 100,000 on and below 0.001; percent with one decimal, rounds with none. `more` are decimals
+        beside these, of a value that has a spread, is in percent or is a round.
         """
         if self.threshold is not None and not math.isfinite(value):
             return "not reached"
         if self.percent or (self.threshold is not None and self.over == "round"):
-            return f"{self.scale * value:.{1 if self.percent else 0}f}"
+            return f"{self.scale * value:z.{self.percent + more}f}"
         if not (0 < spread < math.inf and math.isfinite(value)):
             return _short(f"{float(f'{value:.4g}'):.5g}")  # four digits, and an exponent from 100,000 on
         last = math.floor(math.log10(spread)) - 1  # the decimal place of the second digit
         first = math.floor(math.log10(max(abs(value), spread)))
-        last = max(last, first - 4)
+        last = max(last, first - 4) - more
         if first >= 5 or first < -3:
             return _short(f"{value:.{max(0, math.floor(math.log10(abs(value))) - last if value else 0)}e}")
-        return f"{round(value, -last):.{max(0, -last)}f}"
+        return f"{round(value, -last):z.{max(0, -last)}f}"
+
+    def stated(self, value: float) -> str:
+        """A value that a file states, such as a bound: of percent with all its decimals, one at least."""
+        return max(self.text(value), f"{self.scale * value:.6g}", key=len) if self.percent else self.text(value)
 
 
 def _short(text: str) -> str:

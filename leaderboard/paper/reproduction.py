@@ -39,7 +39,17 @@ from rollcall.leaderboard.paper.claims import (
 )
 from rollcall.leaderboard.paper.experiment import Claim, PaperExperiment, printed, printed_for
 from rollcall.leaderboard.paper.quantities import Estimate, estimate, geometric
-from rollcall.leaderboard.paper.sentences import MARK, RATIO, change, claims_list, interval, tally_of, unit_of, words
+from rollcall.leaderboard.paper.sentences import (
+    MARK,
+    RATIO,
+    change,
+    claims_list,
+    interval,
+    measured_text,
+    tally_of,
+    unit_of,
+    words,
+)
 from rollcall.leaderboard.render import Table
 from rollcall.leaderboard.runs import Run, unarchive
 from rollcall.leaderboard.tables import Comparison, comparison_tables, how, pairs, paper_table, versions
@@ -308,9 +318,9 @@ def _told(message: Entry, results: Sequence[ClaimResult]) -> ToldMessage:
             reached, planned = place.reached
             rounds = f", {reached:,} of {planned:,} rounds" if reached < planned else ""
             number = "" if place.printed is None else f"{unit_of(result).text(place.printed)}{words(result)}"
-            measured = interval(quantity, unit_of(result), result.level)
+            measured = measured_text(result, quantity)
             size = f"{counted(place.seeds, 'seed')}{rounds}"
-            return ToldMessage(message, verdict, number, f"{measured}{words(result)}{MARK * place.searched}", size)
+            return ToldMessage(message, verdict, number, f"{measured}{MARK * place.searched}", size)
     return ToldMessage(message, verdict)
 
 

@@ -3,6 +3,7 @@
 import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import product
 from typing import Any
 
 from rollcall.benchmark.config.metric import Metric
@@ -90,9 +91,22 @@ def numbers(result: ClaimResult) -> tuple[str, str]:
     (place,) = result.places
     measured = ""
     if place.quantity is not None:
-        measured = f"{interval(place.quantity, unit_of(result), result.level)}{words(result)}{MARK * place.searched}"
+        measured = f"{measured_text(result, place.quantity)}{MARK * place.searched}"
     size = "" if place.size == "not judged" else f" ({place.size})"
     return measured, "" if place.printed is None else f"{unit_of(result).text(place.printed)}{size}"
+
+
+def measured_text(result: ClaimResult, quantity: Quantity) -> str:
+    """The quantity of a place with its interval and its unit."""
+    return f"{interval(quantity, unit_of(result), result.level, bounds_of(result))}{words(result)}"
+
+
+def bounds_of(result: ClaimResult) -> list[float]:
+    """The values on whose sides an interval decides: the claim's bounds, and those a margin away from a single one."""
+    claim = result.claim
+    bounds = [bound for bound in (claim.least, claim.most) if bound is not None]
+    margin = claim.margin if claim.margin and len(bounds) == 1 else 0.0
+    return [*bounds, *([bounds[0] - margin, bounds[0] + margin] if margin else [])]
 
 
 def unit_of(result: ClaimResult) -> Metric:
@@ -124,12 +138,12 @@ def _evidence(result: ClaimResult) -> Iterator[str]:
         relation = next((text for text, other in of_two.items() if other is not None), "")
         relation += f", exponent over {claim.slope}" if claim.slope is not None else ""
         bounds = {"at least": claim.least, "at most": claim.most}
-        within = " and ".join(f"{text} {unit.text(one)}" for text, one in bounds.items() if one is not None)
+        within = " and ".join(f"{text} {unit.stated(one)}" for text, one in bounds.items() if one is not None)
         part = ", part of its own final value" if claim.share else ""
         over = "" if claim.quantity == "final" else f", {claim.quantity}"
         in_unit = f" in{words(result).replace(' points', ' percentage points')}" if unit.percent else ""
         quantity = f"{result.metric.name}{over}{part}{relation}{in_unit}, {within}"
-        yield f"{quantity}: {_places(known, unit, result.level)}"
+        yield f"{quantity}: {_places(known, result)}"
     level, strict = (f"intervals of {100 * one:.3g} %" for one in (result.level, result.strict))
     by_chance = result.verdict in UNDECIDED and any(place.verdict == "contradicted" for place in places)
     diverged = sum(place.diverged for place in places)
@@ -138,7 +152,7 @@ def _evidence(result: ClaimResult) -> Iterator[str]:
         f"no place contradicts it with {strict}, which so many comparisons need": by_chance,
         "the data miss the printed number that identifies the paper's": result.misses,
         SEARCHED: any(place.searched for place in known),
-        f"no difference that matters: within {unit.text(claim.margin or 0.0)} of the bound": claim.margin is not None,
+        f"no difference that matters: within {unit.stated(claim.margin or 0.0)} of the bound": claim.margin is not None,
         f"no run measured {' and '.join(metric.column for metric in result.unmeasured)}": result.unmeasured,
         f"diverged runs, whose cells have no mean: {diverged}": diverged,
     }
@@ -156,41 +170,71 @@ def _readings(result: ClaimResult) -> Iterator[str]:
         kind += "; other rates that the search cannot tell from the best" if reading and reading.rates else ""
         kind += "; fitted to a printed number, so that it decides nothing" if reading and reading.fitted else ""
         known = [place for place in one.places if place.quantity is not None]
-        told = f": {_places(known, unit_of(one), one.level)}" if known else ""
+        told = f": {_places(known, one)}" if known else ""
         other = "; its data miss the printed number that identifies the paper's" if name in result.misses else ""
         yield f"reading {name or 'of the table'} ({kind}): {one.verdict}{told}{other}"
 
 
-def _places(places: Sequence[PlaceResult], unit: Metric, level: float) -> str:
+def _places(places: Sequence[PlaceResult], result: ClaimResult) -> str:
     """The quantity at each place, those against the claim first, and the printed number where there is one."""
     order: Sequence[Verdict] = ("contradicted", "undecided", "no difference that matters", "too short", "holds")
     against_first = sorted(places, key=lambda place: order.index(place.verdict) if place.verdict in order else 0)
     texts = []
+    unit, bounds = unit_of(result), bounds_of(result)
     for place in against_first[:MOST_PLACES]:
         where = ", ".join(place.labels.values())
         assert place.quantity is not None
         printed = f" (printed {unit.text(place.printed)}: {place.size})" if place.printed is not None else ""
-        texts.append(f"{f'{where}: ' if where else ''}{interval(place.quantity, unit, level)}{printed}")
+        texts.append(f"{f'{where}: ' if where else ''}{interval(place.quantity, unit, result.level, bounds)}{printed}")
     return "; ".join([*texts, *(["..."] if len(places) > MOST_PLACES else [])])
 
 
-def interval(quantity: Quantity, metric: Metric, level: float = 0.95) -> str:
-    """A mean and its interval, printed as values of the metric are."""
+def interval(quantity: Quantity, metric: Metric, level: float = 0.95, bounds: Iterable[float] = ()) -> str:
+    """A mean and its interval, printed as values of the metric are.
+
+    With more decimals where an end would else read as 0, or as one of the bounds, and is not.
+    """
     low, high = quantity.interval(level)
     half = 0.0 if isinstance(quantity, Estimate) and quantity.wide else _half(low, high)
-    mean = metric.text(quantity.mean, half)
+    more = _more((low, high), (0.0, *bounds), half, metric)
+    mean = metric.text(quantity.mean, half, more)
     if math.isinf(low) and math.isinf(high):
         return f"{mean} ({counted(quantity.seeds, 'seed')})" if quantity.seeds < FEWEST else mean
     if math.isclose(low, high, rel_tol=1e-9) or math.isnan(low):
         return mean
-    return _span(quantity.mean, low, high, lambda value: metric.text(value, half))
+    return _span(quantity.mean, low, high, lambda value: metric.text(value, half, more))
 
 
 def change(quantity: Quantity, metric: Metric) -> str:
-    """A difference and its interval, with signs."""
+    """A difference and its interval, with signs; with more decimals where an end would else read as 0 and is not."""
     low, high = quantity.interval()
     half = _half(low, high)
-    return _span(quantity.mean, low, high, lambda value: f"{'+' if value >= 0 else '-'}{metric.text(abs(value), half)}")
+    more = _more((low, high), (0.0,), half, metric)
+    return _span(quantity.mean, low, high, lambda value: signed(value, metric.text(abs(value), half, more)))
+
+
+def signed(value: float, size: str) -> str:
+    """The text of a size with the sign of a value; `+` if it reads as 0."""
+    return f"{'-' if value < 0 and size.strip('0.') else '+'}{size}"
+
+
+MOST_MORE = 3
+"""Decimals that are added at most; an end that is still nearer to a bound reads as the bound."""
+
+
+def _more(ends: Iterable[float], bounds: Iterable[float], half: float, metric: Metric) -> int:
+    """The decimals to add to those of the metric until no end reads as a bound that it is not; 0 if none are enough."""
+    near = [
+        (end, bound)
+        for end, bound in product(filter(math.isfinite, ends), bounds)
+        if not math.isclose(end, bound, rel_tol=1e-9, abs_tol=1e-12)
+    ]
+    apart = (more for more in range(MOST_MORE + 1) if all(_differ(*pair, half, more, metric) for pair in near))
+    return next(apart, 0)
+
+
+def _differ(end: float, bound: float, half: float, more: int, metric: Metric) -> bool:
+    return metric.text(end, half, more) != metric.text(bound, half, more)
 
 
 def _half(low: float, high: float) -> float:

@@ -35,7 +35,7 @@ from rollcall.leaderboard.paper import reproduction
 from rollcall.leaderboard.paper.claims import PAPERS, VERDICTS, Told, claim_counts, of_papers
 from rollcall.leaderboard.paper.experiment import PaperExperiment, Printed, printed, printed_for
 from rollcall.leaderboard.paper.quantities import FEWEST, half_width
-from rollcall.leaderboard.paper.sentences import claims_list, interval, numbers, tally_of, unit_of, words
+from rollcall.leaderboard.paper.sentences import claims_list, measured_text, numbers, tally_of, unit_of, words
 from rollcall.leaderboard.ranking import METHOD, axes, rank
 from rollcall.leaderboard.render import Column, Entry, Number, Table
 from rollcall.leaderboard.runs import Run
@@ -250,7 +250,7 @@ def _printed_of_claims(told: Sequence[Told]) -> Table | None:
             where += [f"reading {place.reading}"] if place.reading else []
             unit, (reached, planned) = unit_of(result), place.reached
             paper = f"{unit.text(place.printed)}{words(result)}"
-            measured = f"{interval(place.quantity, unit, result.level)}{words(result)}"
+            measured = measured_text(result, place.quantity)
             source = result.claim.statement or result.claim.section
             rounds = f"{reached:,}" if reached >= planned else f"{reached:,} of {planned:,}"
             rows.append([source, ", ".join(where), paper, measured, place.size, place.seeds, rounds])

@@ -9,7 +9,7 @@ from rollcall.benchmark.search.board import Board
 from rollcall.benchmark.search.entry import ENDING, Entry
 from rollcall.leaderboard.figures import board_chart
 from rollcall.leaderboard.runs import PACKAGE
-from rollcall.leaderboard.standing import Standing, tables, verdicts
+from rollcall.leaderboard.standing import Standing, points, tables, verdicts
 
 BOARDS = {name: Board.read(f"standard/{name}") for name in ("digits", "fashion")}
 SEARCHES = [80.0, 81.0, 82.0, 83.0, 84.0]
@@ -74,6 +74,15 @@ def test_all_methods_decide_whether_one_is_above_fedavg_not_the_one_with_the_lar
     assert judged(equal_mifa=2 + (half + strict) / 2)["nothing to correct"] == "undecided"  # above 2 at 95 % alone
     assert judged(equal_mifa=2 + 1.01 * strict)["nothing to correct"] == "contradicted"
     assert judged(equal_mifa=2 - 1.01 * half)["nothing to correct"] == "holds"
+
+
+def test_an_interval_reads_as_touching_the_bound_only_if_it_does():
+    assert points((0.56, 0.53), "+", 0.0) == "+0.6 ± 0.5"
+    assert points((1.44, 0.52), "+", 2.0) == "+1.4 ± 0.5"
+    assert points((1.55, 0.38), "+", 2.0) == "+1.55 ± 0.38"  # 1.6 ± 0.4 would end at 2
+    assert points((0.62, 0.59), "+", 0.0) == "+0.62 ± 0.59"
+    assert points((0.6, 0.6), "+", 0.0) == "+0.6 ± 0.6"
+    assert points((-0.04, 0.6), "+", 0.0) == "+0.0 ± 0.6"
 
 
 def test_no_method_is_best_everywhere_if_each_loses_once():

@@ -53,6 +53,10 @@ def test_numbers_end_where_their_spread_does():
         ("train/loss", math.inf, math.inf): ("inf", "inf"),
     }
     assert [Metric("seconds_of:test/a>=1").text(value) for value in (2.25, math.inf)] == ["2.25", "not reached"]
+    zeros = [("test/accuracy", -0.0004, 0.0), ("train/loss", -0.001, 0.2), ("round_of:test/a>=1", -0.3, 0.0)]
+    assert [Metric(name).text(value, spread) for name, value, spread in zeros] == ["0.0", "0.00", "0"]  # no -0.0
+    assert [Metric("test/accuracy").stated(value) for value in (0.1, 0.0015, -0.1235)] == ["10.0", "0.15", "-12.35"]
+    assert Metric("train/loss").stated(1234.5) == "1234"  # four digits, as always
     for (name, value, spread), expected in texts.items():
         assert (Metric(name).text(value, spread), Metric(name).text(spread, spread)) == expected
 

@@ -35,6 +35,11 @@ WIDE = about(0.1, 0.2)
         (estimate([-0.1, 0.1]), ACCURACY, "0.0 (2 seeds)", "+0.0"),
         (estimate([2.0, 2.0, 2.0]), LOSS, "2", "+2 [+2, +2]"),
         (estimate([0.3, 0.1 + 0.2, 0.3]), LOSS, "0.3", "+0.3 [+0.3, +0.3]"),  # equal up to rounding
+        (about(-0.00142, 0.00109), ACCURACY, "-0.14 [-0.25, -0.03]", "-0.14 [-0.25, -0.03]"),
+        (about(0.005135, 0.004905), ACCURACY, "0.51 [0.02, 1.00]", "+0.51 [+0.02, +1.00]"),
+        (about(-0.0002, 0.01), ACCURACY, "0.0 [-1.0, 1.0]", "+0.0 [-1.0, +1.0]"),  # no -0.0
+        (about(0.25, 0.249), LOSS, "0.250 [0.001, 0.499]", "+0.250 [+0.001, +0.499]"),
+        (about(0.25, 0.2499999), LOSS, "0.25 [0.00, 0.50]", "+0.25 [+0.00, +0.50]"),  # nearer than three decimals tell
         (geometric(np.array([0.002 / 50, 0.002, 0.1])), LOSS, "0.002 [1.204e-7, 33.23]", "+0 [+0, +33]"),
     ],
 )
@@ -74,6 +79,19 @@ def test_the_evidence_on_request():
         "   - shown (unknown): Seen. `rollcall run x`",
         "   - supposed (unknown): Perhaps.",
     ]
+
+
+def test_an_end_reads_as_a_bound_only_if_it_is_the_bound():
+    """A bound of 12.35 points, the end of a margin of 0.15 at 12.5, and an end at 12.46; bounds of 2 points."""
+    near = [PlaceResult({}, about(0.1296, 0.0050), "holds", seeds=3, reached=(100, 100))]
+    line, detail, margin = claims_list([result(near, least=0.1235, margin=0.0015)], why=True)
+    assert line.endswith("measured 12.96 [12.46, 13.46] %")
+    assert detail == "   - test/accuracy in %, at least 12.35: 12.96 [12.46, 13.46]"
+    assert margin == "   - no difference that matters: within 0.15 of the bound"
+    assert interval(about(0.01, 0.0096), ACCURACY, bounds=[0.02]) == "1.00 [0.04, 1.96]"
+    assert interval(about(0.01, 0.01), ACCURACY, bounds=[0.02]) == "1.0 [0.0, 2.0]"  # they are 0 and the bound
+    assert interval(about(0.02, 0.0096), ACCURACY, bounds=[0.03]) == "2.00 [1.04, 2.96]"
+    assert interval(about(0.02, 0.0096), ACCURACY) == "2.0 [1.0, 3.0]"
 
 
 def test_json_has_an_entry_for_each_place():
