@@ -52,8 +52,8 @@ EXPECTATIONS = {
         "Decides: the sign, 0 points."
     ),
     "no method for all": (
-        "No method is in the best group under all patterns. Decides: the groups; against it, a method within 2 points of "
-        "the best under each pattern."
+        "No method is in the best group under all patterns. Decides: the groups; against it, a method within 2 points "
+        "of the best under each pattern."
     ),
 }
 """Written before the runs; docs/howto/board.md says how each is decided.
@@ -149,7 +149,7 @@ class Standing:
 
     def group(self, name: str, level: float = LEVEL) -> set[str]:
         """The methods under a condition above which no other one is shown to be."""
-        return set(self.values[name]) - {worse for (worse, _), p in self.pairs[name].items() if p <= level}
+        return {*map(str, self.values[name])} - {worse for (worse, _), p in self.pairs[name].items() if p <= level}
 
     def within(self, size: float) -> list[str]:
         """The methods that are shown to be less than a size below the best one under every condition.
@@ -166,7 +166,7 @@ class Standing:
         return [method for method in self.entries if all(near(table, method) for table in tables)]
 
     def losses(self, method: str, control: str) -> dict[str, Interval]:
-        """By condition, the mean of a method under the control less that under the condition; none without the control."""
+        """By condition, the mean of a method under the control less that under it; empty without the control."""
         if method not in self.values[control]:
             return {}
         return {

@@ -81,8 +81,8 @@ def _of_entry(file: Path, every: bool, trust: bool) -> tuple[list[str], list[str
         return [f"{file}: refused: {line}" for line in found], []
     notes = [f"{file}: digests, draws, rounds, seeds and cells are those of {board.name}"]
     if entry.source and not trust:
-        left = "nothing was run again, and marks and impossible patterns were not compared with the method"
-        return [], [*notes, f"{file}: {left}: read {', '.join(entry.source)}, then add --trust"]
+        unseen = "nothing was run again, and marks and impossible patterns were not compared with the method"
+        return [], [*notes, f"{file}: {unseen}: read {', '.join(entry.source)}, then add --trust"]
     for one in rerun(entry, board, every):
         says = f"{one.where}: {one.stated} in the entry, {one.measured} now"
         if one.equal:
