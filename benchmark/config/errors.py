@@ -41,8 +41,13 @@ class CompleteError(ValueError):
 def listed(allowed: Iterable[Any], name: Any, also: str = "") -> str:
     """What is allowed, for an error: names, what else, and the name that a misspelt one was probably meant to be."""
     names = [f"'{one}'" if "," in str(one) else str(one) for one in allowed]
-    near = get_close_matches(str(name), names, 1)
-    return (", ".join(names) or "none") + also + (f". Did you mean {near[0]}?" if near else "")
+    return (", ".join(names) or "none") + also + near(names, name)
+
+
+def near(allowed: Iterable[str], name: Any) -> str:
+    """The end of an error: the allowed name that a misspelt one was probably meant to be; empty without one."""
+    found = get_close_matches(str(name), [*allowed], 1)
+    return f". Did you mean {found[0]}?" if found else ""
 
 
 @contextmanager

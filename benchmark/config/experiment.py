@@ -15,7 +15,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, NonNegativeInt, Pos
 
 from rollcall.benchmark.config.base import Settings, load_yaml, validated
 from rollcall.benchmark.config.digest import digest, flatten, run_name, serialised
-from rollcall.benchmark.config.errors import SettingError, in_yaml, listed
+from rollcall.benchmark.config.errors import SettingError, in_yaml, listed, near
 from rollcall.benchmark.config.metric import OVER, Metric, MetricName, Metrics
 from rollcall.benchmark.config.trial import Analysis, Trial
 
@@ -274,7 +274,7 @@ class Experiment(Settings):
         """
         path = file_of(name)
         if not path.is_file():
-            allowed = f"must be one of {listed(names(), name, ', or a .yaml file')}"
+            allowed = f"must be a name of `rollcall list experiment`, or a .yaml file{near(names(), name)}"
             if Path(name).suffix in (".yaml", ".yml"):
                 allowed = f"there is no file {path.resolve()}"
             raise SettingError(f"experiment: {name!r} is not allowed; {allowed}")

@@ -14,7 +14,7 @@ from typing import Any
 from rollcall.benchmark.config.choice import read
 from rollcall.benchmark.config.digest import RESULTS, digest
 from rollcall.benchmark.config.errors import SettingError, listed
-from rollcall.benchmark.config.experiment import Experiment, Search, names, places, put, put_all
+from rollcall.benchmark.config.experiment import Experiment, Search, file_of, names, places, put, put_all
 from rollcall.benchmark.search.cells import VALIDATION, refusal
 from rollcall.benchmark.search.space import assignments, domain, draw_points
 
@@ -44,8 +44,9 @@ class Board:
         Raises:
             SettingError: there is no such board.
         """
-        experiment = Experiment.read(name)
-        if experiment.search is None or experiment.search.finals is None:
+        is_there = file_of(name).is_file() or name.endswith((".yaml", ".yml"))  # else it is no experiment
+        experiment = Experiment.read(name) if is_there else None
+        if experiment is None or experiment.search is None or experiment.search.finals is None:
             raise SettingError(f"board: {name!r} is not allowed; must be one of {listed(boards(), name)}")
         return cls(experiment, experiment.search)
 

@@ -4,7 +4,6 @@ import json
 import os
 from collections import Counter
 from collections.abc import Mapping
-from difflib import get_close_matches
 from functools import partial
 from inspect import getdoc
 from typing import Annotated, Any
@@ -17,7 +16,7 @@ from rich.text import Text
 
 from rollcall.benchmark.config.choice import KINDS, find, installed, kind_of
 from rollcall.benchmark.config.digest import own_code, serialised
-from rollcall.benchmark.config.errors import SettingError, listed
+from rollcall.benchmark.config.errors import SettingError, listed, near
 from rollcall.benchmark.config.experiment import Experiment, file_of, is_default, names
 from rollcall.benchmark.config.source import definition
 from rollcall.benchmark.config.text import command, counted, dumped, duration, first_sentence, strict_json
@@ -71,7 +70,10 @@ def _summaries(kind: str) -> dict[str, str]:
 
 
 def show(
-    experiment: opt.Names,
+    experiment: Annotated[
+        list[str],
+        typer.Argument(help="Experiments, papers, patterns, YAML files, or parts such as mifa.", metavar="NAME..."),
+    ],
     variant: opt.Variant = "",
     seeds: opt.Seeds = "",
     only: opt.Only = None,
@@ -129,10 +131,10 @@ def _part_of(name: str) -> dict[str, Any] | None:
     else:
         kinds, short = [kind for kind, one in KINDS.items() if name in one.known or name in installed(kind)], name
     if not kinds:
-        near = get_close_matches(name, [*names(), *(one for entry in KINDS.values() for one in entry.known)], 1)
+        known = [*names(), *(one for entry in KINDS.values() for one in entry.known)]
         raise SettingError(
             f"show: {name!r} is not allowed; must be a name of `rollcall list`, `KIND/NAME`, `FILE.py:NAME` or "
-            f"a .yaml file{f'. Did you mean {near[0]}?' if near else ''}"
+            f"a .yaml file{near(known, name)}"
         )
     if len(kinds) > 1:
         raise SettingError(
