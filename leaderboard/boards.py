@@ -18,7 +18,7 @@ from rollcall.leaderboard.paper.claims import ClaimResult
 from rollcall.leaderboard.paper.experiment import PaperExperiment, printed
 from rollcall.leaderboard.paper.reproduction import Judged
 from rollcall.leaderboard.paper.sentences import claims_json, claims_list
-from rollcall.leaderboard.ranking import axes, metric_of, rank
+from rollcall.leaderboard.ranking import axes, conditions_of, metric_of, rank
 from rollcall.leaderboard.ranking import only as selected
 from rollcall.leaderboard.render import Table
 from rollcall.leaderboard.runs import Run, own
@@ -102,14 +102,15 @@ def ranking_board(
 ) -> Board:  # fmt: skip
     """The ranking of runs, or of their methods over all conditions. Of kept runs those count that the table shows.
 
+    Beside the user's own runs of an experiment without a paper these are the kept runs of other cells, under conditions
+    and after rounds that the user's runs have.
+
     Raises:
         SettingError: no run is finished and has all metrics, or they do not allow what is asked for.
     """
     metrics, last_rounds = experiment.report.metrics, experiment.report.last_rounds
     if any(run.source == "kept" for run in runs):
-        shown = [run for cell in cells(experiment, runs) if not cell.is_analysis for run in cell.runs.values()]
-        inside = {key_of(run.spec) for run in shown}
-        runs = [*shown, *(run for run in runs if run.source == "own" and key_of(run.spec) not in inside)]
+        runs = _with_kept(experiment, runs)
     if not runs:
         raise NoRuns(experiment, store)
     grid = axes(experiment)
@@ -140,6 +141,19 @@ def ranking_board(
 
     stem = "overall" if overall else "leaderboard"
     return Board(experiment, experiment.title, _noted(table, notes), [], data, figure, stem)
+
+
+def _with_kept(experiment: PaperExperiment, runs: list[Run]) -> list[Run]:
+    """The runs of a ranking of which some are kept; see `ranking_board`."""
+    users = [run for run in runs if run.source == "own"]
+    competing = not experiment.source and bool(users)  # kept runs stand beside the user's, and replace none
+    of_table = [run for run in runs if run.source == "kept"] if competing else runs
+    shown = [run for cell in cells(experiment, of_table) if not cell.is_analysis for run in cell.runs.values()]
+    if competing:
+        ran, among = {key_of(run.spec) for run in users}, {conditions_of(run.cell) for run in users}
+        shown = [run for run in shown if key_of(run.spec) not in ran and conditions_of(run.cell) in among]
+    inside = {key_of(run.spec) for run in shown}
+    return [*shown, *(run for run in users if key_of(run.spec) not in inside)]
 
 
 def _notes(runs: Sequence[Run], store: Path, missing: Sequence[Metric]) -> list[str]:

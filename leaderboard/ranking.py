@@ -154,7 +154,7 @@ def rank(
         rounds = next(iter(by_seed.values())).rounds
         search = searched.get(key_of(next(iter(by_seed.values())).spec), "") if searched else ""
         cell = Cell({METHOD: method, **labels}, max(rounds, planned), len(by_seed), by_seed, searched=search)
-        groups.setdefault(_conditions(settings), []).append(cell)
+        groups.setdefault(conditions_of(settings), []).append(cell)
 
     def in_order(group: tuple[Settings, list[Cell]]) -> list[tuple[str, float, str]]:
         return [(name, float(value) if is_number(value) else math.inf, value) for name, value in group[0]]
@@ -181,7 +181,7 @@ def row_labels(cells: Sequence[dict[str, str]], axes: Sequence[Axis]) -> list[tu
     differing = [key for key in _differing(rest) if not _is_method(key)]
     competing: dict[tuple[Settings, tuple[str | None, ...]], list[dict[str, str]]] = {}
     for cell in cells:
-        place = _conditions(tuple(sorted(cell.items()))), tuple(axis.label(cell) for axis in columns)
+        place = conditions_of(tuple(sorted(cell.items()))), tuple(axis.label(cell) for axis in columns)
         competing.setdefault(place, []).append(cell)
     among = {key for group in competing.values() for key in _differing(group)}
     options = sorted(key for key in among if _is_method(key) and key != METHOD)
@@ -198,7 +198,7 @@ def _is_among(value: Any, texts: Sequence[str]) -> bool:
     return any(is_label(text, value) or wanted in (text, text.rpartition(":")[2]) for text in texts)
 
 
-def _conditions(cell: Settings) -> Settings:
+def conditions_of(cell: Settings) -> Settings:
     """The settings of a cell that competing rows have in common."""
     return tuple(pair for pair in cell if pair[0].partition(".")[0] in CONDITIONS)
 

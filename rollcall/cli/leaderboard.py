@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from rollcall.benchmark.config.errors import SettingError, listed
+from rollcall.benchmark.config.errors import SettingError, listed, near
 from rollcall.benchmark.config.experiment import LIBRARY, names
 from rollcall.benchmark.config.metric import COSTS
 from rollcall.benchmark.config.text import command, parse_all, strict_json
 from rollcall.cli import options as opt
-from rollcall.cli.options import METRIC, RECORD, STORE, err, file_of_runs, out, say
+from rollcall.cli.options import METRIC, RECORD, STORE, err, file_of_runs, out, say, there
 from rollcall.leaderboard.paper.experiment import PaperExperiment
 
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ def leaderboard(
     For a paper's experiment it is the paper's table, printed numbers beside measured ones, and the paper's claims. Your
     own runs, from the run folders in the store or an MLflow server, replace kept results of the same cell if they have
     as many rounds and seeds. For other experiments it is a ranking of your own runs, or else of the kept ones; with
-    --against or --overall a ranking of all runs.
+    --against or --overall the kept runs of other cells count too, under the same conditions and after as many rounds.
     """
     if as_json and form is not None:
         raise SettingError("--format is not allowed with --json; leave one of them out")
@@ -89,7 +89,8 @@ def leaderboard(
     conditions = parse_all("only", only or [])
     is_paper = bool(chosen.source) and not (against or overall)
     columns = [*chosen.metrics, *COSTS] if is_paper else None  # a ranking may need any of them
-    runs = finished(chosen.home, store, mine or not chosen.source, columns, mlflow)
+    beside = bool(chosen.source or against or overall)
+    runs = finished(chosen.home, store, mine or not beside, columns, mlflow)
     if not (runs or mine or mlflow):
         runs = finished(chosen.home, None)
     try:
@@ -116,6 +117,8 @@ def leaderboard(
         out.print(told.replace("**", "").replace("`", ""), highlight=False)
         if board.claims and not why:
             say("--why prints the evidence and the causes.")
+    if not (to or mlflow or _is_known(store)):
+        return
     folder = to or store / chosen.name
     try:
         files = board.write(folder, texts)
@@ -125,6 +128,14 @@ def leaderboard(
         ) from None
     if form in (None, "terminal"):
         say(f"In {folder}: {files}")
+
+
+def _is_known(store: Path) -> bool:
+    """Whether it is a folder, or the default store, which may be new. Otherwise a line says that nothing is written."""
+    known = store.is_dir() or store == STORE
+    if not known:
+        say(f"{store}: there is no such folder. These are kept results; no file is written without --to DIR", err)
+    return known
 
 
 def _pages(folder: Path, chosen: PaperExperiment, name: str, runs: "list[Run]", store: Path) -> None:
@@ -161,6 +172,8 @@ def _board(
         some = f"Measured with {of_board} of {len(shown.board.methods)} methods"
         for expectation, (verdict, measured) in standing.verdicts(shown).items():
             say(f"{verdict}: {standing.EXPECTATIONS[expectation]} {some}: {measured}.")
+    if not (to or _is_known(store)):
+        return
     folder = to or store / shown.board.name
     folder.mkdir(parents=True, exist_ok=True)
     for file, text in {"leaderboard.md": markdown, "leaderboard.tex": latex}.items():
@@ -204,7 +217,10 @@ def compare(
     if asked and is_board(asked[0]):
         at = command("leaderboard", experiment, "--against", b)
         raise SettingError(f"experiment: {experiment} is a board; its methods are compared by: {at}")
-    for one in asked or _candidates(store, a, b):
+    if mine:
+        there(store)
+    every = [] if asked else [*_grids(store)]
+    for one in asked or [one for one, own in every if {a, b} <= own or (store / one.home).is_dir()]:
         last_rounds, shown = one.report.last_rounds, one.report.metrics
         chosen = metric_of("metric", metric, shown) if metric else shown[0]
         by_name = _cells(one, a, b, finished(one.home, store, mine), chosen)
@@ -216,13 +232,18 @@ def compare(
             seen += [(pair.cell.trials, pair.other.trials) for pair in new]
             found |= {name: new} if new else {}
     if not found:
-        missing = next((name for name in (a, b) if name not in labels), "")
-        where = experiment or f"the kept results or in {store}"
-        allowed = (
-            f"must be one of {listed(sorted(labels - {''}), missing)}" if labels and missing else "see rollcall list"
-        )
+        where = experiment or (f"{store}" if mine else f"the kept results or in {store}")
+        known = labels.union(*(own for _, own in every)) - {""}
+        for name in (a, b):
+            if known and name not in known:
+                of = (
+                    f"must be one of {listed(sorted(known), name)}"
+                    if asked
+                    else f"see rollcall list{near(known, name)}"
+                )
+                raise SettingError(f"compare: {name!r} is no method or variant with runs in {where}; {of}")
         raise SettingError(
-            f"compare: there are no equal settings with runs of both {a!r} and {b!r} in {where}; {allowed}"
+            f"compare: there are no equal settings with runs of both {a!r} and {b!r} in {where}; see rollcall list"
         )
     among = sum(map(len, found.values()))
     found = {name: [replace(one, among=among) for one in every] for name, every in found.items()}
@@ -254,8 +275,8 @@ def _cells(experiment: PaperExperiment, a: str, b: str, runs: "list[Run]", metri
     return {f"{experiment.name}{suffix[name]}": cells(variants[name], runs) for name in variants}
 
 
-def _candidates(store: Path, a: str, b: str) -> Iterator[PaperExperiment]:
-    """The experiments whose grid has both, and those with own runs; no boards."""
+def _grids(store: Path) -> Iterator[tuple[PaperExperiment, set[str]]]:
+    """The experiments of the suite and those with own runs, no boards; each with the labels of its grids."""
     from rollcall.leaderboard.boards import is_board
 
     records = [*store.glob(f"*/{RECORD}"), *store.glob(f"*/*/{RECORD}")]
@@ -264,5 +285,5 @@ def _candidates(store: Path, a: str, b: str) -> Iterator[PaperExperiment]:
         experiment = PaperExperiment.read(name)
         grids = [experiment.axes, *(variant.grid for variant in experiment.variants.values())]
         known = {PAPER, *experiment.variants, *(label for grid in grids for axis in grid.values() for label in axis)}
-        if not is_board(experiment) and ({a, b} <= known or (store / experiment.home).is_dir()):
-            yield experiment
+        if not is_board(experiment):
+            yield experiment, known

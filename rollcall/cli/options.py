@@ -14,10 +14,11 @@ import numpy as np
 from rich.console import Console
 from rich.progress import track
 from typer import Argument, Option
+from typer.core import TyperCommand
 
 from rollcall.benchmark.config.errors import SettingError
 from rollcall.benchmark.config.experiment import GridPoint, file_of, names, places, unique_runs
-from rollcall.benchmark.config.text import counted, parse_all, parse_part, parse_values, read_time, with_line
+from rollcall.benchmark.config.text import command, counted, parse_all, parse_part, parse_values, read_time, with_line
 from rollcall.benchmark.config.trial import Analysis, Trial
 from rollcall.benchmark.sweep.run import Execution, Executor
 from rollcall.leaderboard.paper.experiment import PaperExperiment
@@ -44,7 +45,8 @@ Names = Annotated[
 Variant = Annotated[str, Option(help="A named variant, for example as_released.")]
 Seeds = Annotated[str, Option(metavar="SEED,...", help="Seeds to use instead of the experiment's.")]
 Only = Annotated[
-    list[str] | None, Option(metavar="AXIS=VALUE,...", help="Keep only these values of an axis of the grid.")
+    list[str] | None,
+    Option(metavar="AXIS=VALUE,...", help="Keep only these values of an axis; `rollcall show` lists the axes."),
 ]
 Set = Annotated[
     list[str] | None,
@@ -79,6 +81,16 @@ Mine = Annotated[bool, Option("--mine", help="Leave out kept results; use your o
 Json = Annotated[bool, Option("--json", help="Print JSON instead of text.")]
 
 
+class Command(TyperCommand):
+    """A command whose help shows flags without a type: they take no value."""
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        params: list[Any] = super().get_params(ctx)
+        for flag in (one for one in params if getattr(one, "is_flag", False)):
+            flag.metavar = ""
+        return params
+
+
 def execution(
     store: Path, executor: Executor | None, gpus: str, retries: int, every: str, storage: str, address: str, **more: Any
 ) -> Execution:
@@ -95,6 +107,12 @@ def execution(
         raise SettingError(f"gpus-per-trial: {gpus!r} is not allowed; must be a number from 0, such as 0.25")
     pause = timedelta(seconds=read_time(every, "checkpoint-every"))
     return Execution(store, executor, share, retries, pause, storage, address, console=err, **more)
+
+
+def there(folder: Path) -> None:
+    """Raise SettingError if there is no such folder."""
+    if not folder.is_dir():
+        raise SettingError(f"{folder}: there is no such folder")
 
 
 def say(line: str, console: Console = out) -> None:
@@ -205,6 +223,9 @@ def plans_of(
         if tuned is not None:
             from rollcall.benchmark.search.answer import Tuned as Answer
 
+            if not tuned.is_file():
+                first = command("tune", one, *(["--variant", variant] if variant else []))
+                raise SettingError(f"{tuned}: there is no such file; first: {first}")
             answer = Answer.read(tuned)
             chosen = answer.applied(chosen)
         if rounds is not None:

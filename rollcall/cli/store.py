@@ -17,7 +17,7 @@ from rollcall.benchmark.config.text import command, counted, strict_json
 from rollcall.benchmark.federation.run_folder import RunFolder, examine, run_folders, set_aside
 from rollcall.benchmark.sweep.progress import read
 from rollcall.cli import options as opt
-from rollcall.cli.options import STORE, file_of_runs, out, say
+from rollcall.cli.options import STORE, file_of_runs, out, say, there
 from rollcall.leaderboard.paper.experiment import PaperExperiment
 
 UNLISTED = "not in the experiment file"
@@ -61,8 +61,7 @@ def doctor(
 
     The exit code is 1 if damaged files are left. Nothing is deleted. Trials that run now are left alone.
     """
-    if not store.is_dir():
-        raise SettingError(f"store: {str(store)!r} is not allowed; must be a folder")
+    there(store)
     folders = run_folders(store)
     findings = [finding for folder in folders for finding in examine(folder)]
     lines = [f"{finding.path}: {finding.problem}; {finding.advice}" for finding in findings]
@@ -89,6 +88,7 @@ def clean(
     Trials that are running stay.
     """
     named = PaperExperiment.read(experiment)
+    there(store)
     home = store / named.home
     sharing = [other for name in names() if (other := PaperExperiment.read(name)).home == named.home]
     versions = [version for one in (named, *sharing) for version in (one, *map(one.as_, one.variants))]
@@ -136,6 +136,7 @@ def sync(
     from rollcall.benchmark.sweep.mlflow_copy import Mirror
     from rollcall.leaderboard.boards import own_table
 
+    there(store)
     folders = Counter(str(path.parent.relative_to(store)) for path in run_folders(store))
     unknown = [name for name in experiments or () if name not in folders]
     if unknown:

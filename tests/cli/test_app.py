@@ -9,7 +9,6 @@ from command import rollcall, write
 from typer.main import get_command
 
 from rollcall import Trial
-from rollcall.benchmark.config.experiment import names
 from rollcall.benchmark.process import Interrupted
 from rollcall.cli.app import app
 from rollcall.tasks import TASKS
@@ -50,6 +49,12 @@ def test_every_help_text_is_there_and_has_at_most_twelve_words():
         assert {name: text for name, text in texts.items() if not text or len(text.split()) > 12} == {}, command.name
 
 
+def test_help_shows_no_type_of_a_flag(capsys):
+    for words in ("leaderboard", "data status"):
+        out = rollcall(capsys, *words.split(), "--help")[1]
+        assert ("--json" in out, "--help" in out, "bool" in out) == (True, True, False)
+
+
 @pytest.mark.parametrize(
     ("arguments", "complaint"),
     [
@@ -70,7 +75,16 @@ def test_every_help_text_is_there_and_has_at_most_twelve_words():
             ((command, "DIR/none.yaml"), "experiment: 'DIR/none.yaml' is not allowed; there is no file DIR/none.yaml\n")
             for command in ("run", "show", "leaderboard", "participation", "status", "clean")
         ],
-        (("run", "quickstrat"), f"experiment: 'quickstrat' is not allowed; must be one of {', '.join(names())}, or a .yaml file. Did you mean quickstart?\n"),
+        *[
+            ((command, "quickstrat"), "experiment: 'quickstrat' is not allowed; must be a name of `rollcall list experiment`, or a .yaml file. Did you mean quickstart?\n")
+            for command in ("run", "leaderboard", "participation")
+        ],
+        (("enter", "mine.py:Mine", "--board", "standard/digts"), "board: 'standard/digts' is not allowed; must be one of standard/digits, standard/fashion. Did you mean standard/digits?\n"),
+        (("run", "FILE", "--tuned", "DIR/tuned.yaml"), "DIR/tuned.yaml: there is no such file; first: rollcall tune FILE\n"),
+        *[
+            ((*words.split(), "DIR/none"), "DIR/none: there is no such folder\n")
+            for words in ("doctor", "clean quickstart --store", "sync --store", "compare fedavg mifa --mine --store")
+        ],
     ],
 )  # fmt: skip
 def test_a_wrong_command_is_refused_with_one_line(arguments, complaint, store, tmp_path, capsys):
@@ -78,7 +92,8 @@ def test_a_wrong_command_is_refused_with_one_line(arguments, complaint, store, t
     (tmp_path / "binary.yaml").write_bytes(bytes(range(256)))
     paths = {"FILE": write(tmp_path), "ROLL": str(tmp_path / "roll.yaml")}
     arguments = [paths.get(argument, argument).replace("DIR", str(tmp_path)) for argument in arguments]
-    assert refused(capsys, *arguments).startswith(complaint.replace("DIR", str(tmp_path)))
+    complaint = complaint.replace("FILE", paths["FILE"]).replace("DIR", str(tmp_path))
+    assert refused(capsys, *arguments).startswith(complaint)
     assert not list(store.rglob("*.json"))
 
 

@@ -46,5 +46,10 @@ def test_a_board_compares_its_methods_itself(capsys):
 def test_nothing_to_compare(file, capsys):
     code, _, err = rollcall(capsys, "compare", "fedpbc", "fedavgg", file)
     assert code == 2
-    assert "with runs of both 'fedpbc' and 'fedavgg'" in err
+    assert f"'fedavgg' is no method or variant with runs in {file}; " in err
     assert err.endswith("must be one of fedavg, fedpbc, paper, slow. Did you mean fedavg?\n")
+    _, _, err = rollcall(capsys, "compare", "fedavgg", "mifa")  # no experiment has it
+    line = "compare: 'fedavgg' is no method or variant with runs in the kept results or in runs; see rollcall list"
+    assert err == f"error: {line}. Did you mean fedavg?\n"
+    _, _, err = rollcall(capsys, "compare", "fedpbc", "fedpbc", file)
+    assert "with runs of both 'fedpbc' and 'fedpbc'" in err

@@ -83,6 +83,38 @@ def test_a_baseline_in_every_form(file, tmp_path, capsys):
     assert (code, err) == (2, line)
 
 
+def test_kept_runs_of_other_cells_stand_beside_the_users(tmp_path, monkeypatch, capsys):
+    """Kept: fedavg at 2, fedpbc at 1. The user's fedpbc replaces the kept one, and competes after equal rounds only."""
+    monkeypatch.chdir(tmp_path)
+    path = write(tmp_path, "mine")
+    end = {"fedavg": 2.0, "fedpbc": 1.0}
+    made = runs(PaperExperiment.read(path), lambda labels, seed: end[labels["algorithm"]], metric="train/distance")
+    archive(made, "mine", ["train/distance"], tmp_path / "leaderboard" / "results")
+    own = ("run", path, "--only", "algorithm=fedpbc", "--executor", "inline")
+    assert rollcall(capsys, *own, "--rounds", "10")[0] == 0
+    assert "must be one of fedpbc" in rollcall(capsys, "leaderboard", path, "--against", "fedavg")[2]
+    assert rollcall(capsys, *own)[0] == 0
+    data = json.loads(rollcall(capsys, "leaderboard", path, "--against", "fedavg", "--json")[1])
+    means = {row["labels"]["algorithm"]: row["mean"] for row in data["rows"]}
+    assert means["fedavg"] == 2.0
+    assert [row["difference"] for row in data["rows"] if "difference" in row] == [pytest.approx(means["fedpbc"] - 2.0)]
+    assert data["provenance"]["sources"] == ["kept", "own"]
+    assert means["fedpbc"] != 1.0
+    alone = json.loads(rollcall(capsys, "leaderboard", path, "--json")[1])["rows"]
+    assert [row["labels"]["algorithm"] for row in alone] == ["fedpbc"]
+    assert "must be one of fedpbc" in rollcall(capsys, "leaderboard", path, "--against", "fedavg", "--mine")[2]
+
+
+def test_a_named_store_that_is_not_there_is_not_created(file, tmp_path, capsys):
+    for arguments in ((file,), ("standard/digits",)):
+        code, out, err = rollcall(capsys, "leaderboard", *arguments, "--store", "none")
+        assert (code, bool(out)) == (0, True)
+        assert err == "none: there is no such folder. These are kept results; no file is written without --to DIR\n"
+    assert not (tmp_path / "none").exists()
+    assert rollcall(capsys, "leaderboard", file, "--store", "none", "--to", "here")[2] == ""
+    assert (tmp_path / "here" / "leaderboard.md").is_file()
+
+
 def links(folder):
     """The links of all pages of a site that lead nowhere: to a file that is not there, or a place that it does not have."""
     texts = {page: page.read_text() for page in folder.rglob("*.html")}
