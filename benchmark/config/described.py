@@ -46,11 +46,11 @@ def parse(text: str | None) -> Docstring:
 
 
 def text_of(factory: Callable[..., Any]) -> str:
-    """The text about a choice: of a method, its file's docstring; of a data set, that of the data set."""
+    """The text about a choice: of a method, the docstring of its file, or else of its class; of a data set, its own."""
     if isinstance(factory, partial):  # its own parameters are described at the function
         return parse(inspect.getdoc(factory.args[0])).body
     is_method = isinstance(factory, type) and issubclass(factory, KINDS["algorithm"].results)
-    return (sys.modules[factory.__module__].__doc__ if is_method else inspect.getdoc(factory)) or ""
+    return (is_method and sys.modules[factory.__module__].__doc__) or inspect.getdoc(factory) or ""
 
 
 def options_in_words(kind: str, factory: Callable[..., Any]) -> dict[str, tuple[str, str]]:

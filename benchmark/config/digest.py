@@ -179,6 +179,11 @@ class Spec(Settings):
         """Validate the settings. Raises SettingError: names the field, the value and what is allowed."""
         if isinstance(spec, cls):
             return spec
+        if isinstance(spec, str | Path) and not Path(spec).is_file() and Path(spec).suffix not in (".yaml", ".yml"):
+            raise SettingError(
+                f"trial: {str(spec)!r} is not allowed; must be a mapping or a YAML file of one trial; for an "
+                "experiment use rollcall.run"
+            )
         return validated(cls, load_yaml(Path(spec)) if isinstance(spec, str | Path) else spec)
 
     def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:

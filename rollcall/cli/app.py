@@ -8,7 +8,7 @@ import typer
 from rollcall.benchmark.config.errors import SettingError
 from rollcall.benchmark.process import Interrupted, collect_garbage_seldom, keep_freed_memory
 from rollcall.cli import check, leaderboard, machine, papers, participation, run, show, store
-from rollcall.cli.options import INTERRUPTED
+from rollcall.cli.options import INTERRUPTED, Command
 
 PANELS: dict[str, dict[str, Callable[..., None]]] = {
     "Run": {"run": run.run, "tune": run.tune, "status": store.status, "bench": machine.bench},
@@ -34,7 +34,7 @@ app = typer.Typer(
 )
 for panel, commands in PANELS.items():
     for name, command in commands.items():
-        app.command(name, rich_help_panel=panel)(command)
+        app.command(name, cls=Command, rich_help_panel=panel)(command)
 app.add_typer(machine.data, name="data", rich_help_panel="Bring your own")
 
 

@@ -12,7 +12,7 @@ from rich.table import Table as Grid
 
 from rollcall.benchmark.config.errors import SettingError, listed
 from rollcall.benchmark.config.text import parse_values, strict_json
-from rollcall.cli.options import Json, out
+from rollcall.cli.options import Command, Json, out
 
 if TYPE_CHECKING:
     from rollcall.tasks.datasets import Source
@@ -65,7 +65,7 @@ data = typer.Typer(name="data", help="Show and download data sets.", no_args_is_
 DataSets = Annotated[list[str] | None, typer.Argument(help="Names of data sets. Default: all.", metavar="NAME")]
 
 
-@data.command()
+@data.command(cls=Command)
 def status(names: DataSets = None, as_json: Json = False) -> None:
     """Show which data sets are here, and their sources."""
     root, sources = _chosen(names)
@@ -83,7 +83,7 @@ def status(names: DataSets = None, as_json: Json = False) -> None:
     print(f"in {root.resolve()}")
 
 
-@data.command()
+@data.command(cls=Command)
 def fetch(names: DataSets = None) -> None:
     """Download what is missing."""
     from rollcall.tasks.datasets import fetch as download

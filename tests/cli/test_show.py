@@ -86,6 +86,11 @@ def test_a_part_is_shown_with_its_options(capsys, tmp_path):
     assert (code, "its kind is not clear from a base class" in err) == (2, True)
     lines = rollcall(capsys, "show", f"schedule/{tmp_path}/mine.py:half")[1].splitlines()
     assert ["rate", "float; default 0.5"] in [[cell for cell in line.strip().split("   ") if cell] for line in lines]
+    own = "from rollcall.algorithms import FedAvg\n\n\nclass Mine(FedAvg):\n    'Is mine.'\n"
+    (tmp_path / "own.py").write_text(own)
+    assert "\nIs mine.\n" in rollcall(capsys, "show", f"{tmp_path}/own.py:Mine")[1]
+    (tmp_path / "told.py").write_text(f"'Is told.'\n{own}")
+    assert "\nIs told.\n" in rollcall(capsys, "show", f"{tmp_path}/told.py:Mine")[1]
     assert "Did you mean fedau?" in rollcall(capsys, "show", "fedua")[2]
     assert "must be one of probability/constant, schedule/constant" in rollcall(capsys, "show", "constant")[2]
 

@@ -88,6 +88,14 @@ def test_one_line_says_what_is_wrong(changes, complaint):
     assert "\n" not in str(caught.value)
 
 
+def test_the_name_of_an_experiment_is_no_trial():
+    message = (
+        "^trial: 'quickstart' is not allowed; must be a mapping or a YAML file of one trial; for an experiment use "
+    )
+    with pytest.raises(SettingError, match=message):
+        simulate("quickstart")
+
+
 @pytest.mark.parametrize(
     ("methods", "changes", "complaint"),
     [

@@ -43,7 +43,7 @@ WRONG = {
     "HomeBody": ("new tensors are made on the device of x", ""),
     "Single": ("`init`, `round`, `eval_models` and `traffic` return", "(a float32 tensor [2], a Nothing)"),
     "Overconfident": ("under biased participation the model converges to what", "the optimum is"),
-    "EmptyMean": ("a round without active clients works", "nan"),
+    "EmptyMean": ("a round without active clients works", "with 0 clients; return None, state if no client is active"),
     "Meddling": ("the state of inactive clients does not change", "became"),
     "Favourite": ("the numbering of the clients does not change the model", "after round 0"),
 }
