@@ -29,6 +29,16 @@ def test_method(tmp_path):
     assert simulate(trial).model == pytest.approx([0.5])
 
 
+def test_a_trial_with_a_callback(tmp_path, monkeypatch):
+    """The page's trial.yaml is one, and measures what the callback watches."""
+    monkeypatch.chdir(tmp_path)
+    page = (PAGES / "libraries.md").read_text()
+    (trial,) = re.findall(r"```yaml\n(.*?)```", page, re.DOTALL)
+    Path("trial.yaml").write_text(trial.replace("rounds: 100", "rounds: 20"))
+    (block,) = (one for one in re.findall(r"```python\n(.*?)```", page, re.DOTALL) if "trial.yaml" in one)
+    exec(block, {})
+
+
 def test_task_of_plain_parts():
     names: dict = {}
     exec(code("task.md", blocks=2), names)
