@@ -219,8 +219,8 @@ def compare(
         raise SettingError(f"experiment: {experiment} is a board; its methods are compared by: {at}")
     if mine:
         there(store)
-    every = [] if asked else [*_grids(store)]
-    for one in asked or [one for one, own in every if {a, b} <= own or (store / one.home).is_dir()]:
+    grids = [] if asked else [*_grids(store)]
+    for one in asked or [one for one, own in grids if {a, b} <= own or (store / one.home).is_dir()]:
         last_rounds, shown = one.report.last_rounds, one.report.metrics
         chosen = metric_of("metric", metric, shown) if metric else shown[0]
         by_name = _cells(one, a, b, finished(one.home, store, mine), chosen)
@@ -233,7 +233,7 @@ def compare(
             found |= {name: new} if new else {}
     if not found:
         where = experiment or (f"{store}" if mine else f"the kept results or in {store}")
-        known = labels.union(*(own for _, own in every)) - {""}
+        known = labels.union(*(own for _, own in grids)) - {""}
         for name in (a, b):
             if known and name not in known:
                 of = (
