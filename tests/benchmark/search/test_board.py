@@ -10,7 +10,7 @@ from rollcall.benchmark.config.errors import SettingError
 from rollcall.benchmark.config.text import dumped
 from rollcall.benchmark.federation.simulation import simulate
 from rollcall.benchmark.search.board import Board, best, boards
-from rollcall.benchmark.search.entry import Entry, Method, enter, problems, rerun
+from rollcall.benchmark.search.entry import Entry, Method, Rerun, enter, problems, rerun
 from rollcall.benchmark.sweep.run import Execution
 from rollcall.leaderboard.figures import board_chart
 from rollcall.leaderboard.standing import interval, standing
@@ -220,6 +220,14 @@ def test_what_only_a_rerun_sees(entered):
     honest = list(rerun(entries["Half"], board, every=False, seed=0))  # its own code comes from the entry
     assert len(honest) == 2
     assert all(one.equal for one in honest)
+
+
+def test_a_sample_that_was_not_chosen_may_differ_where_it_could_not_be_chosen():
+    """Training at a large rate amplifies rounding."""
+    cases = [(0.243, 0.254, True), (0.243, 0.81, False), (0.792, 0.796, True), (None, 0.3, True), (None, 0.81, False)]
+    assert [Rerun("", one, other, chosen=0.8).equal for one, other, _ in cases] == [equal for *_, equal in cases]
+    of_chosen = [(0.8, 0.804, True), (0.8, 0.79, False), (None, 0.3, False), (None, None, True)]
+    assert [Rerun("", one, other).equal for one, other, _ in of_chosen] == [equal for *_, equal in of_chosen]
 
 
 def test_a_file_that_was_changed_is_refused(entered, tmp_path):
