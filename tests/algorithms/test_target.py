@@ -46,6 +46,11 @@ def test_clients_of_weight_0_that_never_come_change_nothing(name):
         assert end(name, torch.cat([two, 0 * two[:1]]), True, rounds, active=2) == pytest.approx(alone, rel=1e-12)
 
 
+def test_mifa_does_not_wait_for_a_client_of_weight_0(monkeypatch):
+    monkeypatch.setitem(OPTIONS, "mifa", {"wait_for_all": True})
+    test_clients_of_weight_0_that_never_come_change_nothing("mifa")
+
+
 def test_a_method_that_does_not_weight_refuses():
     others = [name for name in ALGORITHMS if name not in WEIGHT]
     assert "fedpbc" in others
