@@ -51,16 +51,9 @@ EXPECTATIONS = {
         "The gain of mifa and fedvarp over FedAvg (mean of the two) is larger under `absences` than under `coupled`. "
         "Decides: the sign, 0 points."
     ),
-    "no method for all": (
-        "No method is in the best group under all patterns. Decides: the groups; against it, a method within 2 points "
-        "of the best under each pattern."
-    ),
+    "no method for all": "No method is in the best group under all patterns. Decides: the groups.",
 }
-"""Written before the runs; docs/howto/board.md says how each is decided.
-
-What contradicts the last one was changed on 2026-11-27, when standard/digits had run. Before it was a method in the
-best group under all patterns, which may be there only because the searches are few.
-"""
+"""Written before the runs; docs/howto/board.md says how each is decided."""
 
 Key = TypeVar("Key", bound=Hashable)
 Interval = tuple[float, float]
@@ -147,23 +140,9 @@ class Standing:
         found = {worse: p for (worse, better), p in self.pairs[name].items() if better == best}
         return {method: Difference(*interval(table[method] - table[best]), found[method]) for method in found}
 
-    def group(self, name: str, level: float = LEVEL) -> set[str]:
+    def group(self, name: str) -> set[str]:
         """The methods under a condition above which no other one is shown to be."""
-        return {*map(str, self.values[name])} - {worse for (worse, _), p in self.pairs[name].items() if p <= level}
-
-    def within(self, size: float) -> list[str]:
-        """The methods that are shown to be less than a size below the best one under every condition.
-
-        Each lead of another method has its upper end below the size. As one of k methods is enough, an interval has
-        the level 1 - 0.05 / k.
-        """
-        level, tables = 1 - LEVEL / len(self.entries), self.values.values()
-
-        def near(table: pd.DataFrame, method: str) -> bool:
-            leads = (interval(table[other] - table[method], level) for other in table if other != method)
-            return method in table and all(mean + half < size for mean, half in leads)
-
-        return [method for method in self.entries if all(near(table, method) for table in tables)]
+        return {*map(str, self.values[name])} - {worse for (worse, _), p in self.pairs[name].items() if p <= LEVEL}
 
     def losses(self, method: str, control: str) -> dict[str, Interval]:
         """By condition, the mean of a method under the control less that under it; empty without the control."""
@@ -485,7 +464,9 @@ def verdicts(standing: Standing) -> dict[str, tuple[str, str]]:
         gains = [values[name][pair].mean(axis=1) - values[name]["fedavg"] for name in ("absences", "coupled")]
         one = interval(gains[0] - gains[1])
         found["memory pays with absences"] = (side(*one, 0.0, above=True), points(one, "+", 0.0))
-    found["no method for all"] = none_everywhere(standing, MARGIN)
+    everywhere = [name for name in standing.entries if count_best(standing, name) == len(standing.board.patterns)]
+    verdict = "open" if standing.missing else "contradicted" if everywhere else "holds"
+    found["no method for all"] = (verdict, ", ".join(everywhere) or "none")
     return found
 
 
@@ -502,28 +483,6 @@ def none_above(table: pd.DataFrame, baseline: str, size: float) -> tuple[str, st
         return "contradicted", max(low, key=lambda method: low[method])
     high = {str(method): sum(interval(leads[method])) for method in leads}
     return ("holds" if all(end < size for end in high.values()) else "undecided"), max(high, key=lambda one: high[one])
-
-
-def none_everywhere(standing: Standing, size: float) -> tuple[str, str]:
-    """The verdict on "no method is in the best group under all patterns", and what was measured.
-
-    It holds if each method is outside the group of a pattern, also with the level divided by the number of patterns.
-    A method within the size of the best under each pattern contradicts it. That a method is in all groups does not: its
-    differences may be large and not significant.
-    """
-    patterns = standing.board.patterns
-    inside = [standing.group(name) for name in patterns]
-    strict = [standing.group(name, LEVEL / len(patterns)) for name in patterns]
-    within = standing.within(size)
-    if standing.missing:
-        verdict = "open"
-    elif not set.intersection(*strict):
-        verdict = "holds"
-    else:
-        verdict = "contradicted" if within else "undecided"
-    everywhere = [method for method in standing.entries if all(method in group for group in inside)]
-    told = f"in all best groups {', '.join(everywhere) or 'none'}"
-    return verdict, f"{told}; within {size:g} points of the best under each pattern {', '.join(within) or 'none'}"
 
 
 def side(mean: float, half: float, size: float, above: bool) -> str:

@@ -91,21 +91,12 @@ def test_no_method_is_best_everywhere_if_each_loses_once():
     assert judged(**gains)["no method for all"] == "holds"
 
 
-def test_a_method_in_all_groups_is_for_all_only_if_it_is_near_the_best():
-    """Leads of 0.5 to 20 points that no test tells apart, since their noise is as large: no method is shown to be near."""
+def test_methods_that_no_test_tells_apart_are_all_in_all_groups():
+    """Leads of 0.5 to 20 points, with a noise that is as large: the groups decide, as was written before the runs."""
     methods = list(BOARDS["fashion"].methods)
-    noises = {name: 100.0 + 10 * i for i, name in enumerate(methods)}
-    shown = entered(noises=noises)
+    shown = entered(noises={name: 100.0 + 10 * i for i, name in enumerate(methods)})
     assert all(shown.group(name) == {*methods} for name in ALL)
-    assert verdicts(shown)["no method for all"] == (
-        "undecided",
-        f"in all best groups {', '.join(methods)}; within 2 points of the best under each pattern none",
-    )
-    apart = {f"{pattern}_{name}": -3.0 for pattern in ALL for name in methods[1:]}
-    assert verdicts(entered(**apart))["no method for all"] == (
-        "contradicted",
-        f"in all best groups {methods[0]}; within 2 points of the best under each pattern {methods[0]}",
-    )
+    assert verdicts(shown)["no method for all"] == ("contradicted", ", ".join(methods))
 
 
 def test_the_best_group_has_the_methods_that_no_other_is_shown_to_be_above():
