@@ -16,7 +16,7 @@ from rollcall.benchmark.config.text import counted
 from rollcall.leaderboard.cells import Cell, after_equal_rounds
 from rollcall.leaderboard.names import label_name, label_text, method_name
 from rollcall.leaderboard.paper.claims import round_reached
-from rollcall.leaderboard.paper.experiment import Printed, printed_for
+from rollcall.leaderboard.paper.experiment import PaperExperiment, Printed, printed_for
 from rollcall.leaderboard.paper.quantities import Quantity, estimate
 from rollcall.leaderboard.paper.sentences import SEARCHED, change, interval, signed
 from rollcall.leaderboard.ranking import METHOD, Ranking
@@ -344,7 +344,7 @@ def ranking_table(
     return Table.of_columns(columns, "; ".join(parts), best_of)
 
 
-def paper_table(experiment: Experiment, cells: Sequence[Cell], numbers: Sequence[Printed]) -> Table:
+def paper_table(experiment: PaperExperiment, cells: Sequence[Cell], numbers: Sequence[Printed]) -> Table:
     """The table as the paper lays it out: the report's `columns` across, the other axes that vary down the side.
 
     If the paper prints a number, it stands beside the measured one, also where nothing was run, with the difference and
@@ -403,6 +403,7 @@ def paper_table(experiment: Experiment, cells: Sequence[Cell], numbers: Sequence
     among = {one.among for one in numbers if one.metric in metrics and any(one.of(cell.labels) for cell in cells)}
     shared = [" and ".join(labels) for labels in sorted(among - {()})]
     parts += [f"*: one number for {labels} in our copy; whose it is, is not known" for labels in shared]
+    parts += [experiment.note] if experiment.note else []
     return Table(columns, rows, "; ".join(parts))
 
 

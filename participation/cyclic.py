@@ -24,8 +24,7 @@ class Cyclic(Constant):
 
     The client is inactive for the first U{0..off-1} rounds. on = max(1, round(L p)) and off = max(1, L - on): even with
     p = 0 a client is active once in L rounds, and with p = 1 it is inactive once in L + 1. An oracle knows the duty
-    on / (on + off), as the paper's FedAvg with known probabilities does. In the first rounds the probability to be
-    active is different.
+    on / (on + off). In the first rounds the probability to be active is different.
 
     Args:
         probability: p_i.

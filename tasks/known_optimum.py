@@ -48,7 +48,7 @@ class KnownOptimum(Task):
 
 
 class Quadratic(KnownOptimum):
-    """Quadratics F_i(x) = 0.5 h_i ||x - u_i||^2 + wave ||sin(x - x*)||^2. The only sample of client i is (u_i, h_i)."""
+    """Quadratics F_i(x) = 0.5 h_i ||x - u_i||^2 + wave ||sin(x - x*)||^2. A sample is (u, h)."""
 
     def __init__(self, optimum: Float[Tensor, "d"], wave: float = 0.0) -> None:
         super().__init__(optimum)
@@ -73,17 +73,21 @@ class Quadratic(KnownOptimum):
 
 
 def quadratic(
-    seed: int, *, targets: np.ndarray, curvature: np.ndarray | float = 1.0, wave: float = 0.0
+    seed: int, *, targets: np.ndarray, curvature: np.ndarray | float = 1.0, wave: float = 0.0, scatter: float = 0.0
 ) -> tuple[Quadratic, ClientData]:
     """Quadratics F_i = 0.5 h_i ||x - u_i||^2 with given targets u_i and curvatures h_i, one client for each target.
+
+    Client i has one sample, (u_i, h_i), or with `scatter` two.
 
     Args:
         seed: not used, nothing is drawn.
         targets: [m, d], u, or [m] for d = 1.
         curvature: [m], h, or one number for all clients; positive.
         wave: at least 0. With h = 2 and wave 3, F is not convex and satisfies the Polyak-Lojasiewicz condition.
+        scatter: distance in each coordinate of the two samples from u_i, at least 0. F_i changes by a constant only. The
+            gradient of one sample has noise of standard deviation h_i scatter in each coordinate.
     """
-    need_least(0, wave=wave)
+    need_least(0, wave=wave, scatter=scatter)
     u = np.asarray(targets, dtype=np.float64)
     u = u[:, None] if u.ndim == 1 else u
     if u.ndim != 2 or u.size == 0 or not np.isfinite(u).all():
@@ -94,10 +98,13 @@ def quadratic(
     if not (h > 0).all():
         raise ValueError(f"curvature: {h[~(h > 0)].flat[0]:g} is not allowed; must be greater than 0")
     h = np.broadcast_to(h, len(u))
+    task, each = Quadratic(torch.from_numpy(h @ u / h.sum()), wave), 1
+    if scatter:
+        u, h, each = np.stack([u - scatter, u + scatter], axis=1).reshape(-1, u.shape[1]), np.repeat(h, 2), 2
     # The targets without a copy, for the sake of a million clients. They are never written to.
     samples = (torch.from_numpy(np.require(u, requirements=["C", "W"])), torch.from_numpy(h.copy()))
-    task = Quadratic(torch.from_numpy(h @ u / h.sum()), wave)
-    return task, ClientData({"train": samples}, Holdings(np.arange(len(u)), np.ones(len(u), dtype=np.int64)), seed=seed)
+    holdings = Holdings(np.arange(len(u)), np.full(len(u) // each, each, dtype=np.int64))
+    return task, ClientData({"train": samples}, holdings, seed=seed)
 
 
 def fedpbc_quadratic(

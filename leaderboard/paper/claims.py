@@ -330,7 +330,8 @@ def values_of(claim: Claim, metric: Metric, experiment: PaperExperiment, cell: C
         if claim.quantity != "final":
             return cell.over_time(metric, claim.quantity)
         read = cell.finals(metric, last_rounds, claim.at, claim.per)
-        return read / cell.finals(metric, last_rounds) if claim.share else read
+        own = claim.over_round
+        return read if own is None else read / cell.finals(metric, last_rounds, None if own == "final" else own)
 
     values = of(cell, metric)
     if other is None:

@@ -94,7 +94,9 @@ class Claim(Settings):
     at: PositiveInt | None = Field(None, description="the round to look at; by default the report's last rounds")
     quantity: Over = Field("final", description="the final value, or one over all evaluations")
     per: MetricName | None = Field(None, description="`at` is a value of this metric, such as `cost/floats_up`")
-    share: bool = Field(False, description="the value at `at` is divided by the run's own final value")
+    over_round: PositiveInt | Literal["final"] | None = Field(
+        None, description="the value is divided by the run's own value after this round, or by its final value"
+    )
     least: float | None = Field(None, description="lower bound of the quantity")
     most: float | None = Field(None, description="upper bound of the quantity")
     printed: float | dict[str, float] | None = Field(None, description="as the paper prints it; or by label of an axis")
@@ -115,7 +117,7 @@ class Claim(Settings):
     @property
     def last_round(self) -> int | None:
         """The round at which the quantity is known; None if it needs all rounds."""
-        return None if self.share or self.per is not None else self.at
+        return None if self.over_round == "final" or self.per is not None else self.at
 
     @property
     def of_paper(self) -> dict[str, Reading]:
@@ -158,6 +160,7 @@ class PaperExperiment(Experiment):
 
     choices: dict[str, str] = Field({}, description="settings that the paper does not state, and why they are as here")
     variants: Mapping[FileName, PaperVariant] = Field({}, description="of each variant that has claims, `claims`")
+    note: str = Field("", description="what stands under its tables: what a reader must know of the numbers first")
     reported: tuple[Reported, ...] = Field((), description="numbers that the paper prints")
     decides: Size = Field(Size(), description="size of runs that decides a claim; by default the planned one")
     data_missing: tuple[Labels, ...] = Field((), description="parts of the grid whose data set the maintainers lack")

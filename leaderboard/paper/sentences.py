@@ -139,7 +139,8 @@ def _evidence(result: ClaimResult) -> Iterator[str]:
         relation += f", exponent over {claim.slope}" if claim.slope is not None else ""
         bounds = {"at least": claim.least, "at most": claim.most}
         within = " and ".join(f"{text} {unit.stated(one)}" for text, one in bounds.items() if one is not None)
-        part = ", part of its own final value" if claim.share else ""
+        own = "final value" if claim.over_round == "final" else f"value after round {claim.over_round}"
+        part = "" if claim.over_round is None else f", part of its own {own}"
         over = "" if claim.quantity == "final" else f", {claim.quantity}"
         in_unit = f" in{words(result).replace(' points', ' percentage points')}" if unit.percent else ""
         quantity = f"{result.metric.name}{over}{part}{relation}{in_unit}, {within}"

@@ -173,7 +173,13 @@ def class_coupling(
 
 
 def prop1_limit(
-    seed: int, *, targets: np.ndarray, probability: np.ndarray, gamma: float = 0.0, period: int = 40
+    seed: int,
+    *,
+    targets: np.ndarray,
+    probability: np.ndarray,
+    gamma: float = 0.0,
+    period: int = 40,
+    lag: np.ndarray | int = 0,
 ) -> pd.DataFrame:
     """Limit of E[x] of FedAvg on scalar quadratics 0.5 (x - u_i)^2 under independent uplinks ([PBC] Eq. 3).
 
@@ -188,14 +194,14 @@ def prop1_limit(
         seed: not used.
         targets: u, [m].
         probability: p, [m].
-        gamma: depth of the variation p_i^t = p_i (1 - gamma + gamma sin(2 pi t / period)), at most 1/2.
+        gamma: depth of the variation p_i^t = p_i (1 - gamma + gamma sin(2 pi (t - lag_i) / period)), at most 1/2.
         period: P, rounds.
+        lag: rounds by which each client's variation is late, [m]; 0 in the paper.
     """
     check("gamma", gamma, 0, 0.5)
     phases = range(period if gamma else 1)
-    at = [
-        np.asarray(probability, dtype=np.float64) * (1 - gamma + gamma * np.sin(2 * np.pi * t / period)) for t in phases
-    ]
+    sines = [np.sin(2 * np.pi * (t - np.asarray(lag)) / period) for t in phases]
+    at = [np.asarray(probability, dtype=np.float64) * (1 - gamma + gamma * sine) for sine in sines]
     coefficients = normalised(np.sum([_coefficients(p) for p in at], axis=0))
     x = float(coefficients @ targets)
     bias = x - float(np.mean(targets))

@@ -9,6 +9,7 @@ import pandas as pd
 
 from rollcall.participation.analyses import row
 from rollcall.participation.weights import Reading, effective_weights_independent, group_counts, l1_distance, normalised
+from rollcall.tasks.streams import stream
 
 
 def fedsgd_bounds(
@@ -55,6 +56,32 @@ def fedsgd_bounds(
         floor=floor,
         left=left,
     )
+
+
+def theorem1_gradient(seed: int, *, rounds: int, slope: float = 5.0) -> pd.DataFrame:
+    """FedSGD where a bound D on the gradient of F is none on those of the F_m, and the bound of Theorem 1 ([HAR]).
+
+    F_m = sqrt(1 + x^2) +- slope x of two clients, so that F = sqrt(1 + x^2), beta = 1 and D = 1. In a round the first
+    one is active with probability 0.5, the second one with 0.3, never both: c = (0.5, 0.3). Full gradients, a rate of
+    1/sqrt(T), from the optimum x = 0.
+
+    Columns: `gradient`, the mean of F'(x)^2 over the rounds, and `bound`, of Theorem 1, with the largest variance in
+    Assumption 2, c (1 - c) F_m'^2 <= (1 + slope)^2 / 4.
+
+    Args:
+        seed: of the participation.
+        rounds: T.
+        slope: of the two linear terms.
+    """
+    c, sides = np.array([0.5, 0.3]), np.array([slope, -slope, 0.0])
+    drawn = np.searchsorted(c.cumsum(), stream(seed, "theorem 1").random(rounds), side="right")
+    x, total, eta = 0.0, 0.0, 1 / np.sqrt(rounds)
+    for side in sides[drawn].tolist():
+        gradient = x / np.sqrt(1 + x * x)
+        total += gradient**2
+        x -= eta * (gradient + side) if side else 0.0
+    sigma2 = 2 * (1 + slope) ** 2 / 4
+    return row(gradient=total / rounds, bound=2 * 2 * sigma2 * eta + 2 * ((1 / 2 - c) ** 2).sum())
 
 
 def group_weights(
