@@ -16,7 +16,8 @@ Cost:
     a K gradients; a models up, a down; memory m.
 
 When to use:
-    If availability is unequal and correlated over time but not known. With many local steps at a fixed rate a small bias remains.
+    If availability is unequal and correlated over time but not known. With many local steps at a fixed rate a
+    small bias remains.
 
 Differences from the paper:
     The paper draws B clients in every round; a, the number of active clients, stands for B. Its theorem is about a

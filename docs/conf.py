@@ -18,11 +18,11 @@ for name in ("ROLLCALL_STORE", "MLFLOW_TRACKING_URI"):
 project = "Rollcall"
 author = "The Rollcall developers"
 copyright = author
-extensions = ["myst_nb", "sphinx_copybutton", "sphinx_design"]
+extensions = ["myst_nb", "sphinx_copybutton"]
 exclude_patterns = ["_build"]
 
 # Pages: MyST Markdown. The tutorial is a notebook in Markdown that runs when the site is built.
-myst_enable_extensions = ["deflist", "colon_fence"]
+myst_enable_extensions = ["deflist"]
 myst_heading_anchors = 3
 nb_execution_mode = "auto"
 nb_execution_in_temp = True

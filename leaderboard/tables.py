@@ -10,7 +10,6 @@ from typing import Any
 import pandas as pd
 
 from rollcall.benchmark.config.errors import SettingError, listed
-from rollcall.benchmark.config.experiment import Experiment
 from rollcall.benchmark.config.metric import COSTS, Metric
 from rollcall.benchmark.config.text import counted
 from rollcall.leaderboard.cells import Cell, after_equal_rounds

@@ -84,8 +84,8 @@ def quadratic(
         targets: [m, d], u, or [m] for d = 1.
         curvature: [m], h, or one number for all clients; positive.
         wave: at least 0. With h = 2 and wave 3, F is not convex and satisfies the Polyak-Lojasiewicz condition.
-        scatter: distance in each coordinate of the two samples from u_i, at least 0. F_i changes by a constant only. The
-            gradient of one sample has noise of standard deviation h_i scatter in each coordinate.
+        scatter: distance in each coordinate of the two samples from u_i, at least 0. F_i changes by a constant only.
+            The gradient of one sample has noise of standard deviation h_i scatter in each coordinate.
     """
     need_least(0, wave=wave, scatter=scatter)
     u = np.asarray(targets, dtype=np.float64)

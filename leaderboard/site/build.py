@@ -34,7 +34,6 @@ from rollcall.leaderboard.names import label_name, label_text, labelled, method_
 from rollcall.leaderboard.paper import reproduction
 from rollcall.leaderboard.paper.claims import PAPERS, VERDICTS, Told, claim_counts, of_papers
 from rollcall.leaderboard.paper.experiment import PaperExperiment, Printed, printed, printed_for
-from rollcall.leaderboard.paper.quantities import FEWEST, half_width
 from rollcall.leaderboard.paper.sentences import claims_list, measured_text, numbers, tally_of, unit_of, words
 from rollcall.leaderboard.ranking import METHOD, axes, rank
 from rollcall.leaderboard.render import Column, Entry, Number, Table
@@ -323,9 +322,6 @@ def build(folder: Path, shown: Sequence[Shown], again: str) -> str:
     ids = {method_name(name): name for name in methods}
     write("index.html", "home", messages=messages, counts=counts, shown=shown, methods=methods, models=models, ids=ids)
     write("claims.html", "claims", claims=claims, verdicts=VERDICTS, rows=claim_counts(told) if whole else [])
-    unused = {"title", "first", "id", "model", "planned"}
-    compared = [{key: value for key, value in one.items() if key not in unused} for one in records]
-    write("compare.html", "compare", records=compared)
     by_name = {one.experiment.name: one for one in shown}
     findings = reproduction.written()
     orders = reproduction.orders() if whole else []
@@ -404,7 +400,7 @@ def _claims(one: Shown) -> list[dict[str, Any]]:
 
 
 def _records(one: Shown) -> list[dict[str, Any]]:
-    """A row for each cell with a method and each metric of the report: what is compared, and what its pages list."""
+    """A row for each cell with a method and each metric of the report, for the pages of methods and of models."""
     made: list[dict[str, Any]] = []
     last_rounds, metrics = one.experiment.report.last_rounds, one.experiment.report.metrics
     for cell, metric in product(one.cells, metrics):
@@ -413,9 +409,6 @@ def _records(one: Shown) -> list[dict[str, Any]]:
             continue
         labels = {axis: label for axis, label in cell.labels.items() if label and axis != METHOD}
         rates = {key: settings[key] for key in ("local.lr", "server.lr") if key in settings}
-        others = sorted((k, v) for k, v in settings.items() if not k.startswith((METHOD, "seed", "rounds", *rates)))
-        values = cell.finals(metric, last_rounds).to_numpy()
-        known = metric.threshold is None and len(values) >= FEWEST and not cell.diverged
         made.append(
             {
                 "experiment": one.experiment.name,
@@ -423,18 +416,15 @@ def _records(one: Shown) -> list[dict[str, Any]]:
                 "setting": _setting(one.experiment, labels),
                 "metric": metric.head,
                 "first": metric == metrics[0],
-                "best": metric.direction,
                 "id": settings[METHOD],
                 "method": labelled(settings[METHOD], cell.labels.get(METHOD) or settings[METHOD]),
                 "model": settings.get("participation", ""),
                 "mean": value.mean,
-                "half": float(half_width(values)) if known else None,
                 "text": str(value),
                 "seeds": ",".join(sorted(cell.runs, key=int)),
                 "rounds": cell.rounds_run,
                 "planned": cell.rounds,
                 "rates": ", ".join(f"{key} {text}" for key, text in rates.items()),
-                "same": sha256(repr(others).encode()).hexdigest()[:12],
             }
         )
     return made

@@ -10,6 +10,27 @@ from rollcall.tasks import cauchy, fedpbc_quadratic, quadratic, ridge, sun_synth
 U, H = np.array([[1.0, -2.0], [3.0, 0.0], [-4.0, 8.0]]), np.array([0.5, 1.0, 2.0])
 
 
+def test_two_samples_scatter_the_gradient_and_not_the_objective():
+    """A minibatch of one has the gradient h (x - u) -+ h scatter: mean that of F_i, standard deviation h scatter."""
+    plain, _ = quadratic(0, targets=U, curvature=H)
+    task, two = quadratic(0, targets=U, curvature=H, scatter=3.0)
+    assert two.parts.sizes.tolist() == [2, 2, 2]
+    assert torch.equal(task.optimum, plain.optimum)
+    alpha = np.array([0.2, 0.3, 0.5])
+    found = task.minimiser(np.repeat(alpha, 2) / 2, *(column.numpy() for column in two.splits["train"]))
+    np.testing.assert_allclose(found, (alpha * H) @ U / (alpha @ H))
+    x = torch.tensor([0.5, -1.0], dtype=torch.float64)
+    for client in range(3):
+        gradients = []
+        for row in np.flatnonzero(two.parts.owners() == client):
+            task.x.data.copy_(x)
+            task.zero_grad()
+            task.loss(tuple(column[row : row + 1] for column in two.splits["train"])).backward()
+            gradients.append(task.x.grad.numpy().copy())
+        np.testing.assert_allclose(np.mean(gradients, axis=0), H[client] * (x.numpy() - U[client]), atol=1e-12)
+        np.testing.assert_allclose(np.std(gradients, axis=0), H[client] * 3.0, atol=1e-12)
+
+
 def test_a_wave_makes_the_quadratic_not_convex_and_keeps_its_optimum():
     """With h = 2 and wave 3: F' = 2 y + 3 sin 2y at y = x - x*; PL with mu = 1/32 ([Karimi et al. 2016] section 2.2)."""
     task, data = quadratic(0, targets=[0.0, 4.0], curvature=2.0, wave=3.0)

@@ -89,58 +89,6 @@
     if (target?.tagName === "DETAILS") target.open = true;
   }
 
-  // Compare: rows are the settings in which all chosen methods ran alike.
-  const table = document.getElementById("compare");
-  if (table) {
-    const records = JSON.parse(document.getElementById("records").textContent);
-    const names = [...new Set(records.map((one) => one.method))].sort();
-    const often = (name) => records.filter((one) => one.method === name).length;
-    const most = [...names].sort((a, b) => often(b) - often(a)).slice(0, 2);
-    const count = (label, number) => {
-      const cell = make("td", { textContent: number.toLocaleString("en") });
-      Object.assign(cell.dataset, { label, value: number });
-      return cell;
-    };
-    const start = hash().get("methods")?.split("|") ?? most;
-    const boxes = names.map((name) => make("input", { type: "checkbox", value: name, checked: start.includes(name) }));
-    const compare = () => {
-      const chosen = boxes.filter((box) => box.checked).map((box) => box.value);
-      const groups = new Map();
-      for (const one of records) {
-        const key = [one.experiment, one.setting, one.metric, one.same, one.rounds, one.seeds].join("\n");
-        if (!groups.has(key)) groups.set(key, { one, of: {} });
-        (groups.get(key).of[one.method] ??= []).push(one);
-      }
-      const rows = [...groups.values()].filter(({ of }) => chosen.length && chosen.every((name) => of[name]?.length === 1));
-      const head = ["experiment", "setting", "metric", ...chosen, "seeds", "rounds"].map((name, index) =>
-        make("th", { className: index < 3 ? "text" : "" }, make("button", { type: "button", textContent: name })));
-      const penalty = { max: (x) => -x, min: (x) => x, zero: Math.abs };
-      const body = rows.map(({ one, of }) => {
-        const values = chosen.map((name) => of[name][0]);
-        const known = values.filter((value) => value.mean !== null);
-        const best = known.sort((a, b) => penalty[one.best](a.mean) - penalty[one.best](b.mean))[0];
-        const alike = (value) => value === best || (value.mean !== null && value.half !== null && best.half !== null &&
-          Math.abs(value.mean - best.mean) <= Math.hypot(value.half, best.half));
-        const link = make("a", { href: `experiments/${encodeURI(one.experiment)}.html`, textContent: one.experiment });
-        const cells = values.map((value) => {
-          const cell = make("td", { textContent: value.text, title: value.rates, className: alike(value) ? "best" : "" });
-          cell.dataset.label = value.method;
-          cell.dataset.value = value.mean ?? "nan";
-          return cell;
-        });
-        return make("tr", {}, make("td", { className: "text" }, link), make("td", { className: "text wrap", textContent: one.setting }),
-          make("td", { className: "text wrap", textContent: one.metric }), ...cells,
-          count("seeds", one.seeds.split(",").length), count("rounds", one.rounds));
-      });
-      table.replaceChildren(make("thead", {}, make("tr", {}, ...head)), make("tbody", {}, ...body));
-      document.querySelector("main output").textContent = `${body.length} settings in which the chosen methods ran alike`;
-      return chosen;
-    };
-    document.getElementById("methods").append(...boxes.map((box) => make("label", {}, box, ` ${box.value}`)));
-    document.getElementById("methods").oninput = () => keep([["methods", compare().join("|")]]);
-    compare();
-  }
-
   // Figures: one specification each, drawn again when a control changes it.
   const dark = matchMedia("(prefers-color-scheme: dark)");
   const walk = (node, visit) => {

@@ -51,6 +51,19 @@ def test_the_limit_with_varying_probabilities_is_that_of_a_small_rate():
     assert abs(row["x"] - mean["x"]) > 0.5
 
 
+def test_the_limit_with_opposed_variations_is_that_of_a_small_rate():
+    p, u, x = np.array([0.5, 0.9]), np.array([0.0, 100.0]), 0.0
+    for t in range(400_000):
+        p1, p2 = p * (0.6 + 0.4 * np.sin(2 * np.pi * np.array([t, t - 20]) / 40))
+        both = p1 * p2
+        x += 1e-4 * ((p1 - both / 2) * (u[0] - x) + (p2 - both / 2) * (u[1] - x))
+    lag = np.array([0, 20])
+    (row,) = fedpbc.prop1_limit(0, targets=u, probability=p, gamma=0.4, lag=lag).to_dict("records")
+    assert row["x"] == pytest.approx(x, abs=0.05)
+    numerators = np.array([0.3, 0.54]) - 0.45 * (0.36 - 0.08) / 2  # E[p1 p2] = 0.45 (0.6^2 - 0.4^2 / 2)
+    assert row["x"] == pytest.approx(100 * numerators[1] / numerators.sum(), rel=1e-12)
+
+
 def test_probabilities_are_those_of_the_data_set():
     _, data = digits(0, clients=30, partition=partial(dirichlet, alpha=0.5))
     p = np.sort(class_coupled(Population(30, 0, data.classes), sigma0=3.0, delta=0.02))

@@ -234,3 +234,19 @@ def test_fedsgd_bounds_by_enumeration():
     left = 2 * 0.5 * ((0.5 - c / (2 * guess)) ** 2).sum()
     assert found["left"] == pytest.approx(left)
     assert found["weighted"] == pytest.approx(2 * gap / 5 + 2 * sigma2 / (2 * 0.3**2) / 5 + left, abs=1e-6)
+
+
+def test_theorem_1_with_a_bound_for_the_mean_only():
+    """The round by round recursion with the drawn clients, and the bound with sigma^2 / M = (1 + slope)^2 / 4, M = 2."""
+    found = row(harrak.theorem1_gradient(3, rounds=400, slope=2.0))
+    u, x, squares = stream(3, "theorem 1").random(400), 0.0, []
+    for one in u:
+        slope = x / (1 + x**2) ** 0.5
+        squares.append(slope**2)
+        if one < 0.5:
+            x -= (slope + 2.0) / 20
+        elif one < 0.8:
+            x -= (slope - 2.0) / 20
+    assert found["gradient"] == pytest.approx(np.mean(squares), rel=1e-12)
+    sigma2 = 2 * (1 + 2.0) ** 2 / 4
+    assert found["bound"] == pytest.approx(2 * 2 * 1 * sigma2 / 20 + 2 * 1 * (0.0**2 + 0.2**2), rel=1e-12)

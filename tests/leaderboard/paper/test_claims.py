@@ -137,6 +137,31 @@ def test_a_diverged_seed_leaves_a_place_undecided():
     assert alone.verdict == "not run"
 
 
+def test_a_value_as_part_of_an_earlier_one_and_of_the_final_one():
+    """Each run falls by 0.9 and 0.8 (mifa) every ten rounds, from a start of its own, which the parts do not have."""
+
+    def falling(labels, seed):
+        factor = 0.8 if labels["algorithm"] == "mifa" else 0.9
+        return [(seed + 1) * factor**i for i in range(11)]
+
+    often = {"where": {"participation": "often"}, "of": {"algorithm": "mifa"}, "at": 50, "over_round": 20}
+    (place,) = decide(often | {"most": 0.6}, falling).places
+    assert place.quantity.values == pytest.approx([0.8**3] * 3)
+    (_, why) = claims_list([decide(often | {"most": 0.6}, falling)], why=True)
+    assert "part of its own value after round 20 " in why
+    (final,) = decide(often | {"at": 90, "over_round": "final", "most": 2}, falling).places
+    assert final.quantity.values == pytest.approx([1 / 0.8] * 3)
+    (less,) = decide(often | {"minus": {"algorithm": "fedavg"}, "most": 0}, falling).places
+    assert less.quantity.values == pytest.approx([0.8**3 - 0.9**3] * 3)
+    short = runs(experiment(), falling, rounds=50)
+    made = experiment()
+    assert (
+        check_claim(claimed(often | {"most": 0.6}), made, cells(made, short)).verdict == "holds"
+    )  # it needs 50 rounds
+    late = check_claim(claimed(often | {"over_round": "final", "most": 0.6}), made, cells(made, short))
+    assert late.verdict == "too short"
+
+
 def test_the_exponent_over_an_axis():
     """Mifa falls as T^-1 in the mean of the seeds (-0.9, -1, -1.1), FedAvg as T^-1/2: their ratio as T^-1/2."""
     axis = {str(T): {"rounds": T, "local.lr": T**-0.5} for T in (10, 100, 1000)}

@@ -15,7 +15,7 @@ CHROMIUM = Path("/usr/bin/chromium")
 FLAGS = "--no-sandbox --disable-gpu --disable-background-networking --disable-component-update --disable-sync --no-first-run"
 HOSTILE = "<script>document.title='broken'</script>"
 EXPERIMENT = "experiments/mine"
-PAGES = ["index", "claims", "compare", "statements", "findings", EXPERIMENT, "methods/feddyn", "participation/markov"]
+PAGES = ["index", "claims", "statements", "findings", EXPERIMENT, "methods/feddyn", "participation/markov"]
 ENDS = {"fedavg": 2.0, "fedpbc": 1.0, HOSTILE: 3.0}
 
 pytestmark = [
