@@ -98,12 +98,12 @@ def quadratic(
     if not (h > 0).all():
         raise ValueError(f"curvature: {h[~(h > 0)].flat[0]:g} is not allowed; must be greater than 0")
     h = np.broadcast_to(h, len(u))
-    task, each = Quadratic(torch.from_numpy(h @ u / h.sum()), wave), 1
+    clients, task = len(u), Quadratic(torch.from_numpy(h @ u / h.sum()), wave)
     if scatter:
-        u, h, each = np.stack([u - scatter, u + scatter], axis=1).reshape(-1, u.shape[1]), np.repeat(h, 2), 2
+        u, h = np.stack([u - scatter, u + scatter], axis=1).reshape(-1, u.shape[1]), np.repeat(h, 2)
     # The targets without a copy, for the sake of a million clients. They are never written to.
     samples = (torch.from_numpy(np.require(u, requirements=["C", "W"])), torch.from_numpy(h.copy()))
-    holdings = Holdings(np.arange(len(u)), np.full(len(u) // each, each, dtype=np.int64))
+    holdings = Holdings(np.arange(len(u)), np.full(clients, len(u) // clients, dtype=np.int64))
     return task, ClientData({"train": samples}, holdings, seed=seed)
 
 
