@@ -131,6 +131,9 @@ class Claim(Settings):
             raise SettingError("least: is missing; a claim must have least, most or both")
         if sum(option is not None for option in (self.minus, self.over, self.along)) > 1:
             raise SettingError("minus: is not allowed beside over or along; must be one of the three")
+        of_threshold = self.metric is not None and self.metric.threshold is not None
+        if self.over_round is not None and (self.quantity != "final" or of_threshold):
+            raise SettingError("over_round: is not allowed beside a time-average, a maximum or a threshold")
         if self.tag != "ours" and not self.section:
             raise SettingError(f"section: is missing; a claim of the {self.tag} must say where it is stated")
         if self.tag == "paper" and self.statement is None:

@@ -279,6 +279,9 @@ def test_what_cannot_be_decided_is_refused():
         claimed({})
     with pytest.raises(SettingError, match="minus: is not allowed beside over or along"):
         claimed(ABOVE | {"along": "seed"})
+    for beside in ({"quantity": "maximum"}, {"metric": "round_of:test/accuracy>=0"}):
+        with pytest.raises(SettingError, match="over_round: is not allowed beside"):
+            claimed(ABOVE | {"over_round": 10} | beside)
     with pytest.raises(SettingError, match="section: is missing; a claim of the paper must say where it is stated"):
         validated(Claim, ABOVE | {"says": "so"})
     with pytest.raises(SettingError, match="statement: is missing"):
