@@ -25,7 +25,7 @@ from typing import ClassVar
 
 import torch
 
-from rollcall.algorithms.base import Algorithm, Count, LocalWork, Positive, Properties, Round, TrainingSetup, Vector
+from rollcall.algorithms.base import Algorithm, Count, LocalWork, Positive, Properties, Round, Vector
 
 
 @dataclass(frozen=True)
@@ -48,10 +48,8 @@ class AmplifiedFedAvg(Algorithm[Interval]):
     eta: Positive = 10.0
     P: Count = 500
 
+    needs = ("plain_server",)
     properties: ClassVar[Properties] = Properties(limit="elsewhere", weights=True)
-
-    def check(self, setting: TrainingSetup) -> None:
-        setting.need_no_server_optimizer("amplified_fedavg")
 
     def init(self, x: Vector, clients: int) -> Interval:
         return Interval(torch.zeros_like(x))

@@ -37,18 +37,7 @@ import torch
 from jaxtyping import Int
 from torch import Tensor
 
-from rollcall.algorithms.base import (
-    Algorithm,
-    Count,
-    LocalWork,
-    Positive,
-    Properties,
-    Round,
-    Rows,
-    Traffic,
-    TrainingSetup,
-    Vector,
-)
+from rollcall.algorithms.base import Algorithm, Count, LocalWork, Positive, Properties, Round, Rows, Traffic, Vector
 
 
 @dataclass(frozen=True)
@@ -80,13 +69,10 @@ class AmplifiedScaffold(Algorithm[Period]):
     gamma: Positive = 1.5
     P: Count = 50
 
+    needs = ("plain_server", "no_momentum")
     properties: ClassVar[Properties] = Properties(
         limit="optimum", changes_while_inactive=("c_i", "G", "n"), stores="clients"
     )
-
-    def check(self, setting: TrainingSetup) -> None:
-        setting.need_no_server_optimizer("amplified_scaffold")
-        setting.need_plain_sgd("amplified_scaffold")
 
     def init(self, x: Vector, clients: int) -> Period:
         zero, none = torch.zeros_like(x), Rows.begin(torch.zeros_like(x), clients)

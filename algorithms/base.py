@@ -43,47 +43,36 @@ Vector: TypeAlias = Float[Tensor, "d"]
 class TrainingSetup:
     """Settings that are the same in all rounds of a run, for `Algorithm.check`.
 
-    Its methods raise ValueError if the method called `name` does not allow a setting.
-
     Attributes:
+        method: its name, for messages.
         steps: K, local steps; None if clients take different numbers of steps (epochs).
         plain_server: whether the server adds the update to its model as it is: SGD with lr 1 and no momentum.
         momentum: momentum of the clients' SGD.
         keep_momentum: whether the clients' momentum is kept over rounds.
     """
 
+    method: str
     steps: int | None
     plain_server: bool = True
     momentum: float = 0.0
     keep_momentum: bool = False
 
-    def need_one_step(self, name: str) -> None:
-        """For methods that use one gradient of each client in a round."""
-        if self.steps != 1:
-            value = "local.epochs" if self.steps is None else f"local.steps: {self.steps}"
-            raise ValueError(
-                f"{value} is not allowed with {name}, which uses one gradient in each round; must be local.steps: 1"
-            )
-
-    def need_plain_sgd(self, name: str) -> None:
-        """For methods that change the direction of local steps, with which momentum would mix earlier directions."""
-        if self.momentum:
-            raise ValueError(
-                f"local.momentum: {self.momentum:g} is not allowed with {name}, which changes the direction of local "
-                "steps itself; must be 0"
-            )
-
-    def need_shared_model(self, name: str) -> None:
-        """For methods whose clients hold copies of the server's model, which a server optimizer would change."""
-        self._need_plain_server(f"is not allowed with {name}, whose clients hold copies of the server's model")
-
-    def need_no_server_optimizer(self, name: str) -> None:
-        """For methods that define the server's step."""
-        self._need_plain_server(f"or rate is not allowed with {name}, which has its own server step")
-
-    def _need_plain_server(self, because: str) -> None:
-        if not self.plain_server:
-            raise ValueError(f"server: another optimizer {because}; must be sgd with lr 1 and no momentum")
+    def need(self, *needs: str) -> None:
+        """Raise ValueError unless the settings meet these `Algorithm.needs`."""
+        steps = "local.epochs" if self.steps is None else f"local.steps: {self.steps}"
+        momentum, server = f"local.momentum: {self.momentum:g}", "server: another optimizer or rate"
+        plain = "sgd with lr 1 and no momentum"
+        rules = {
+            "one_step": (self.steps == 1, steps, "which uses one gradient in each round", "local.steps: 1"),
+            "no_momentum": (not self.momentum, momentum, "which changes the direction of local steps itself", "0"),
+            "plain_server": (self.plain_server, server, "which sets the server's model itself", plain),
+        }
+        for name in needs:
+            if name not in rules:
+                raise ValueError(f"needs: {name!r} is not allowed in {self.method}; must be one of {', '.join(rules)}")
+            met, value, because, allowed = rules[name]
+            if not met:
+                raise ValueError(f"{value} is not allowed with {self.method}, {because}; must be {allowed}")
 
 
 @dataclass(frozen=True)
@@ -353,9 +342,12 @@ class Algorithm(ABC, Generic[State]):
     Attributes:
         search_space: the option that a board searches besides the rates, at most one, with its domain, such as
             `beta=uniform(0,1)`.
+        needs: what the settings of a run must meet: `one_step` (K = 1), `no_momentum` (of the clients' SGD) and
+            `plain_server` (its optimizer is SGD with lr 1 and no momentum).
     """
 
     search_space: ClassVar[str] = ""
+    needs: ClassVar[tuple[str, ...]] = ()
 
     @property
     def properties(self) -> Properties:
@@ -368,11 +360,12 @@ class Algorithm(ABC, Generic[State]):
         return ()
 
     def check(self, setting: TrainingSetup) -> None:
-        """Raise for settings that the method does not allow, before the run starts; see `TrainingSetup`.
+        """Raise for settings that the method does not allow, before the run starts; by default those that miss `needs`.
 
         Raises:
             ValueError: in the form `field: value is not allowed with ...; must be ...`.
         """
+        setting.need(*self.needs)
 
     @abstractmethod
     def init(self, x: Vector, clients: int) -> State:

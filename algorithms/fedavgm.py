@@ -22,7 +22,7 @@ from typing import ClassVar
 
 import torch
 
-from rollcall.algorithms.base import Algorithm, Decay, LocalWork, Positive, Properties, Round, TrainingSetup, Vector
+from rollcall.algorithms.base import Algorithm, Decay, LocalWork, Positive, Properties, Round, Vector
 
 
 @dataclass(frozen=True)
@@ -44,10 +44,8 @@ class FedAvgM(Algorithm[Velocity]):
     beta: Decay = 0.9
     eta_g: Positive = 1.0
 
+    needs = ("plain_server",)
     properties: ClassVar[Properties] = Properties(limit="shares", weights=True)
-
-    def check(self, setting: TrainingSetup) -> None:
-        setting.need_no_server_optimizer("fedavgm")
 
     def init(self, x: Vector, clients: int) -> Velocity:
         return Velocity(torch.zeros_like(x))

@@ -28,7 +28,7 @@ import torch
 from jaxtyping import Int
 from torch import Tensor
 
-from rollcall.algorithms.base import Algorithm, LocalWork, Positive, Properties, Round, Rows, TrainingSetup, Vector
+from rollcall.algorithms.base import Algorithm, LocalWork, Positive, Properties, Round, Rows, Vector
 
 
 @dataclass(frozen=True)
@@ -51,14 +51,12 @@ class FedAWE(Algorithm[StaleModels]):
     eta_g: float = 1.0
     clip: Positive | None = None
 
+    needs = ("plain_server",)
     search_space = "eta_g=loguniform(0.1,3)"
 
     @property
     def properties(self) -> Properties:
         return Properties(limit="elsewhere", linear=self.clip is None, stores="clients")
-
-    def check(self, setting: TrainingSetup) -> None:
-        setting.need_shared_model("fedawe")
 
     def init(self, x: Vector, clients: int) -> StaleModels:
         return StaleModels(Rows.begin(x, clients), torch.full((clients,), -1, dtype=torch.int64, device=x.device))

@@ -29,17 +29,7 @@ from typing import ClassVar
 
 import torch
 
-from rollcall.algorithms.base import (
-    Algorithm,
-    LocalWork,
-    Positive,
-    Properties,
-    Round,
-    Rows,
-    TrainingSetup,
-    Vector,
-    local_steps,
-)
+from rollcall.algorithms.base import Algorithm, LocalWork, Positive, Properties, Round, Rows, Vector, local_steps
 
 
 @dataclass(frozen=True)
@@ -61,14 +51,11 @@ class FedDyn(Algorithm[Duals]):
 
     alpha: Positive = 0.01
 
+    needs = ("no_momentum", "plain_server")
     search_space = "alpha=loguniform(1e-2,1)"
 
     # It ends at the optimum, but only after several times 1 / (alpha eta) rounds of the client that is seldom there.
     properties: ClassVar[Properties] = Properties(limit="elsewhere", step="some", stores="clients")
-
-    def check(self, setting: TrainingSetup) -> None:
-        setting.need_plain_sgd("feddyn")
-        setting.need_no_server_optimizer("feddyn")
 
     def init(self, x: Vector, clients: int) -> Duals:
         return Duals(Rows.begin(torch.zeros_like(x), clients), torch.zeros_like(x))

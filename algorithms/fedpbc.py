@@ -31,7 +31,7 @@ from typing import ClassVar
 from jaxtyping import Float
 from torch import Tensor
 
-from rollcall.algorithms.base import Algorithm, LocalWork, Properties, Round, TrainingSetup, Vector
+from rollcall.algorithms.base import Algorithm, LocalWork, Properties, Round, Vector
 
 
 @dataclass(frozen=True)
@@ -51,12 +51,10 @@ class FedPBC(Algorithm[LocalModels]):
 
     eta_g: float = 1.0
 
+    needs = ("plain_server",)
     properties: ClassVar[Properties] = Properties(
         limit="elsewhere", asks_all=True, changes_while_inactive=("models",), stores="clients"
     )
-
-    def check(self, setting: TrainingSetup) -> None:
-        setting.need_shared_model("fedpbc")
 
     def init(self, x: Vector, clients: int) -> LocalModels:
         return LocalModels(x.repeat(clients, 1))

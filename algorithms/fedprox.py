@@ -20,17 +20,7 @@ Differences from the paper:
 from dataclasses import dataclass
 from typing import ClassVar
 
-from rollcall.algorithms.base import (
-    LocalWork,
-    Memoryless,
-    NonNegative,
-    Nothing,
-    Properties,
-    Round,
-    TrainingSetup,
-    Vector,
-    local_steps,
-)
+from rollcall.algorithms.base import LocalWork, Memoryless, NonNegative, Nothing, Properties, Round, Vector, local_steps
 
 
 @dataclass(frozen=True)
@@ -43,12 +33,10 @@ class FedProx(Memoryless):
 
     mu: NonNegative = 0.01
 
+    needs = ("no_momentum",)
     search_space = "mu=loguniform(1e-3,1)"
 
     properties: ClassVar[Properties] = Properties(limit="shares", weights=True)
-
-    def check(self, setting: TrainingSetup) -> None:
-        setting.need_plain_sgd("fedprox")
 
     def round(self, state: Nothing, x: Vector, call: Round, work: LocalWork) -> tuple[Vector | None, Nothing]:
         A = call.active

@@ -20,18 +20,15 @@ Differences from the paper:
 from dataclasses import dataclass
 from typing import ClassVar
 
-from rollcall.algorithms.base import LocalWork, Memoryless, Nothing, Properties, Round, TrainingSetup, Vector
+from rollcall.algorithms.base import LocalWork, Memoryless, Nothing, Properties, Round, Vector
 
 
 @dataclass(frozen=True)
 class FedSGD(Memoryless):
     """FedSGD (equations 4 and 5): the mean minibatch gradient of the active clients."""
 
+    needs = ("one_step", "no_momentum")
     properties: ClassVar[Properties] = Properties(limit="shares", weights=True)
-
-    def check(self, setting: TrainingSetup) -> None:
-        setting.need_one_step("fedsgd")
-        setting.need_plain_sgd("fedsgd")
 
     def round(self, state: Nothing, x: Vector, call: Round, work: LocalWork) -> tuple[Vector | None, Nothing]:
         A = call.active

@@ -28,16 +28,7 @@ from typing import ClassVar
 from jaxtyping import Float
 from torch import Tensor
 
-from rollcall.algorithms.base import (
-    Algorithm,
-    LocalWork,
-    NonNegative,
-    Nothing,
-    Properties,
-    Round,
-    TrainingSetup,
-    Vector,
-)
+from rollcall.algorithms.base import Algorithm, LocalWork, NonNegative, Nothing, Properties, Round, Vector
 
 
 @dataclass(frozen=True)
@@ -59,15 +50,12 @@ class FedSGDIW(Algorithm[Shares | Nothing]):
     delta: NonNegative = 0.01
     oracle: bool = False
 
+    needs = ("one_step", "no_momentum")
     properties: ClassVar[Properties] = Properties(weights=True)
 
     @property
     def requires(self) -> tuple[str, ...]:
         return ("share",) if self.oracle else ()
-
-    def check(self, setting: TrainingSetup) -> None:
-        setting.need_one_step("fedsgd_iw")
-        setting.need_plain_sgd("fedsgd_iw")
 
     def init(self, x: Vector, clients: int) -> Shares | Nothing:
         if self.oracle:

@@ -31,7 +31,7 @@ from typing import ClassVar, Literal
 
 import torch
 
-from rollcall.algorithms.base import Algorithm, LocalWork, Properties, Round, Rows, TrainingSetup, Vector, local_steps
+from rollcall.algorithms.base import Algorithm, LocalWork, Properties, Round, Rows, Vector, local_steps
 
 
 @dataclass(frozen=True)
@@ -52,10 +52,8 @@ class Focus(Algorithm[Tracking]):
 
     empty: Literal["step", "skip"] = "step"
 
+    needs = ("no_momentum",)
     properties: ClassVar[Properties] = Properties(limit="optimum", step="sum", stores="clients")
-
-    def check(self, setting: TrainingSetup) -> None:
-        setting.need_plain_sgd("focus")
 
     def init(self, x: Vector, clients: int) -> Tracking:
         return Tracking(torch.zeros_like(x), Rows.begin(torch.zeros_like(x), clients))

@@ -35,7 +35,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from rollcall.algorithms.base import Algorithm, LocalWork, Properties, Round, Rows, TrainingSetup, Vector, local_steps
+from rollcall.algorithms.base import Algorithm, LocalWork, Properties, Round, Rows, Vector, local_steps
 
 
 @dataclass(frozen=True)
@@ -67,11 +67,8 @@ class Scaffnew(Algorithm[Shifts]):
     schedule: Literal["deterministic", "random"] = "deterministic"
     first_shift: Literal["zero", "model"] = "zero"
 
+    needs = ("plain_server", "no_momentum")
     properties: ClassVar[Properties] = Properties(limit="elsewhere", stores="clients")
-
-    def check(self, setting: TrainingSetup) -> None:
-        setting.need_shared_model("scaffnew")
-        setting.need_plain_sgd("scaffnew")
 
     def init(self, x: Vector, clients: int) -> Shifts:
         none = Rows.begin(torch.zeros_like(x), clients)

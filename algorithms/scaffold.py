@@ -28,17 +28,7 @@ from typing import ClassVar, Literal
 
 import torch
 
-from rollcall.algorithms.base import (
-    Algorithm,
-    LocalWork,
-    Properties,
-    Round,
-    Rows,
-    Traffic,
-    TrainingSetup,
-    Vector,
-    local_steps,
-)
+from rollcall.algorithms.base import Algorithm, LocalWork, Properties, Round, Rows, Traffic, Vector, local_steps
 
 
 @dataclass(frozen=True)
@@ -59,10 +49,8 @@ class Scaffold(Algorithm[Controls]):
 
     option: Literal["I", "II"] = "II"
 
+    needs = ("no_momentum",)
     properties: ClassVar[Properties] = Properties(limit="optimum", stores="clients", weights=True)
-
-    def check(self, setting: TrainingSetup) -> None:
-        setting.need_plain_sgd("scaffold")
 
     def init(self, x: Vector, clients: int) -> Controls:
         return Controls(torch.zeros_like(x), Rows.begin(torch.zeros_like(x), clients))

@@ -201,9 +201,9 @@ class Trial(Spec):
 
         with at("algorithm"):
             method = self.algorithm.build()
-        local, server = self.local, self.server
+        label, local, server = self.algorithm.label, self.local, self.server
         try:
-            method.check(TrainingSetup(local.common_steps, server.plain, local.momentum, local.keep_momentum))
+            method.check(TrainingSetup(label, local.common_steps, server.plain, local.momentum, local.keep_momentum))
         except ValueError as error:
             raise SettingError(str(error)) from None
         target = self.target if isinstance(self.target, str) else "an array"

@@ -113,7 +113,7 @@ class Subject:
         """With the number of local steps that the algorithm accepts."""
         for steps in (3, 1):
             try:
-                choice.build().check(TrainingSetup(steps))
+                choice.build().check(TrainingSetup(choice.label, steps))
                 return cls(choice, steps)
             except ValueError as error:
                 refusal = error
