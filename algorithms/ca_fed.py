@@ -138,7 +138,7 @@ class CAFed(AvailabilityAware[Losses]):
         if isinstance(seen, Watch):
             correlation = seen.correlation.to(call.alpha.dtype)
         assert correlation is not None, "declared in requires"
-        q = call.alpha / pi * self._included(Fh - least, call.alpha, pi, correlation)
+        q = (call.alpha / pi).where(self._included(Fh - least, call.alpha, pi, correlation), 0.0)  # pi may be 0
         state = Losses(Fh, least, q, seen)
         A = A[q[A] > 0]
         if len(A) == 0:

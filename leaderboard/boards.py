@@ -179,7 +179,7 @@ def _noted(table: Table, notes: Sequence[str]) -> Table:
 def _searches(experiment: PaperExperiment, store: Path, runs: Sequence[Run]) -> dict[str, str]:
     """The settings that a search found: of the experiment's file, and of `rollcall tune` in this store."""
     searched, suffix = searches(experiment, runs), f"-{experiment.variant}" if experiment.variant else ""
-    file = store / experiment.home / f"tuned{suffix}.yaml"
+    file = store / experiment.name / f"tuned{suffix}.yaml"
     if file.is_file():
         from rollcall.benchmark.search.answer import Tuned
 

@@ -217,9 +217,9 @@ def planned_rounds(experiment: Experiment) -> int:
 
 def kept_runs(experiment: Experiment) -> tuple[int, int]:
     """How many runs of an experiment the kept results have with all rounds, and with fewer."""
-    made = cells(experiment, unarchive(experiment.home))
-    complete = [run.rounds >= cell.rounds for cell in made for run in cell.runs.values()]
-    return sum(complete), len(complete) - sum(complete)
+    made = [(run, cell) for cell in cells(experiment, unarchive(experiment.home)) for run in cell.runs.values()]
+    complete = {run.digest for run, cell in made if run.rounds >= cell.rounds}  # one may be in several cells
+    return len(complete), len({run.digest for run, _ in made} - complete)
 
 
 def after_equal_rounds(cell: Cell, other: Cell) -> tuple[Cell, Cell]:

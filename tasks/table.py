@@ -110,7 +110,8 @@ def _rows(file: str, label: str, client: str, features: Sequence[str] | None) ->
     rows.columns = rows.columns.astype(str).str.strip()
     columns = [column for column in rows if column not in (label, client)] if features is None else list(features)
     for option, column in (("label", label), ("client", client), *(("features", name) for name in columns)):
-        if column not in rows or (option == "features" and column in (label, client)):
+        taken = {"client": (label,), "features": (label, client)}.get(option, ())
+        if column not in rows or column in taken:
             allowed = ", ".join(map(str, rows.columns))
             raise ValueError(f"{option}: {column!r} is not allowed; must be a column of its own of {file}: {allowed}")
     if not columns:

@@ -9,7 +9,7 @@ import inspect
 import re
 import sys
 import typing
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, field
 from functools import cache, cached_property, partial, update_wrapper
@@ -266,7 +266,8 @@ def read(kind: str, value: Any) -> Choice:
         raise SettingError(f"name: is missing in {in_yaml(value)}; must be {_names(kind, None)}")
     chosen = find(kind, name)
     supplied = 1 if isinstance(chosen.factory, Instance) else len(KINDS[kind].parameters)
-    model = _model(chosen.factory, supplied)
+    of = _model if isinstance(chosen.factory, Hashable) else _model.__wrapped__  # as an instance of a plain dataclass
+    model = of(chosen.factory, supplied)
     settings = for_pydantic(chosen.options | settings, model, f"an option of {chosen.name}")
     try:
         return dataclasses.replace(chosen, options=dict(model.model_validate(settings)))
@@ -494,7 +495,7 @@ def _array(value: Any, members: tuple[Any, ...]) -> Any:
                 return recording.load(value)
             if str in members and recording.named(value):
                 return value
-            if Path(value).suffix in DATA_FILES:
+            if str(value).endswith(DATA_FILES):
                 return recording.array(Path(value))
         except ValueError as error:
             raise CompleteError(str(error)) from None

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from fnmatch import fnmatch
 from functools import cached_property
 from itertools import chain, count, product
+from numbers import Real
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self, TypeAlias
 
@@ -72,7 +73,7 @@ def is_label(label: str, value: Any) -> bool:
     """Whether a value of a command line means a label; `bernoulli` also means `bernoulli#2`, and 1e3 1000."""
     if isinstance(value, int | float) and not isinstance(value, bool) and is_number(label):
         return float(label) == value
-    return in_yaml(value) == label or label_of(value) in (label, label.rpartition("#")[0])
+    return in_yaml(value) == label or label_of(value) in (label, label.rpartition("#")[0] or label)
 
 
 def is_default(label: str, value: Any) -> bool:
@@ -252,6 +253,13 @@ class Experiment(Settings):
     def _mentions_known_labels(self) -> Self:
         if not self.trial and not any(panel.analysis or panel.trial for panel in self.panels.values()):
             raise SettingError("trial: is missing; it must be given")
+        for field, seeds in (
+            ("grid.seed", self.axes.get("seed", {}).values()),
+            ("trial.seed", [self.trial.get("seed", 0)]),
+        ):
+            for seed in seeds:  # read before any trial is validated
+                if not isinstance(seed, Real) or seed < 0:
+                    raise SettingError(f"{field}: {seed!r} is not allowed; must be a whole number from 0")
         shown = self.shown
         parts: dict[str, Experiment | Variant] = {"": self}
         parts |= {f"variants.{name}.": variant for name, variant in self.variants.items()}
@@ -285,7 +293,12 @@ class Experiment(Settings):
         try:
             spec = own
             if "base" in content:
-                base = cls.read(content["base"]).model_dump()
+                of = content["base"]
+                if not isinstance(of, str) or file_of(of).resolve() == path.resolve():
+                    raise SettingError(
+                        f"base: {of!r} is not allowed; must be the name or the file of another experiment"
+                    )
+                base = cls.read(of).model_dump()
                 if isinstance(own.get("grid"), dict):
                     own["grid"] = base["grid"] | own["grid"]  # the other axes stay
                 if isinstance(own.get("variants"), dict):  # those named stay, with what the base says of them

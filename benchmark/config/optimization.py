@@ -82,13 +82,13 @@ class Local(Settings):
     @model_validator(mode="before")
     @classmethod
     def _steps_or_epochs(cls, data: Any) -> Any:
-        if isinstance(data, dict) and data.get("epochs") is not None:
+        if isinstance(data, Mapping) and data.get("epochs") is not None:
             if data.get("steps") is not None:
                 raise SettingError(
                     f"epochs: {data['epochs']} is not allowed together with steps; set only one of the two"
                 )
-            return data | {"steps": None}
-        if isinstance(data, dict) and data.get("steps", 1) is None:
+            return {**data, "steps": None}
+        if isinstance(data, Mapping) and data.get("steps", 1) is None:
             raise SettingError("steps: null is not allowed without epochs; set one of the two")
         return data
 
@@ -127,10 +127,10 @@ class Server(Settings):
     @classmethod
     def _options_beside_the_name(cls, data: Any) -> Any:
         """`optimizer: {name: adam, eps: 1}` means `optimizer: adam` and `eps: 1`; their digests differ, as written."""
-        chosen = data.get("optimizer") if isinstance(data, dict) else None
+        chosen = data.get("optimizer") if isinstance(data, Mapping) else None
         if isinstance(chosen, Mapping) and isinstance(chosen.get("name"), str) and chosen["name"] in OPTIONS:
             options = {key: value for key, value in chosen.items() if key != "name"}
-            return data | options | {"optimizer": chosen["name"]}
+            return {**data, **options, "optimizer": chosen["name"]}
         return data
 
     @model_validator(mode="after")

@@ -483,7 +483,7 @@ def examine(folder: Path) -> list[Finding]:
     if fault := run.altered():
         return lost(fault)
     model = folder / "model.npz"
-    if status.get("finished") and "analysis" not in status["settings"]:
+    if status.get("finished") and "analysis" not in status.get("settings", {}):
         fault = fault_of_archive(model) if model.exists() else "missing"
         if fault:
             advice = "the next run continues from the checkpoint and writes both files again"

@@ -152,9 +152,8 @@ def run_group(jobs: Sequence[Job], requested: Callable[[], bool] = lambda: False
         for federation in federations:
             federation.participation.__dict__ |= {"active": active}
         engine = federations[0].engine.of(sys.maxsize)
-        if not isinstance(engine, Vectorised) or federations[0].model.buffer_names:
-            return run_inline(jobs)
-        seats = [Seat(job, federation, engine) for job, federation in zip(jobs, federations, strict=True)]
+        together = isinstance(engine, Vectorised) and not federations[0].model.buffer_names
+        seats = [Seat(*one, engine) for one in zip(jobs, federations, strict=True)] if together else []
         ready = seats
         while ready:
             for seat in ready:
@@ -171,7 +170,7 @@ def run_group(jobs: Sequence[Job], requested: Callable[[], bool] = lambda: False
             serve(engine, [seat.request for seat in ready if seat.request])
             for seat in ready:
                 seat.seconds += (monotonic() - began) / len(ready)
-    return {seat.job.trial.name: seat.error for seat in seats if seat.error}
+    return {seat.job.trial.name: seat.error for seat in seats if seat.error} if together else run_inline(jobs)
 
 
 def serve(engine: Engine, requests: Iterable[Request]) -> None:

@@ -227,9 +227,6 @@ def rollcall_trial(config: dict[str, Any], shared: dict[str, Any]) -> None:
         (carried := Path(scratch, "carried")).mkdir()
         if (start := tune.get_checkpoint()) is not None:
             start.to_directory(carried)
-        for path, content in shared["begun"].items() if start is None else ():
-            (carried / path).parent.mkdir(exist_ok=True)
-            (carried / path).write_bytes(content)
         reported = int((carried / "reported").read_text()) if (carried / "reported").exists() else 0
         try:
             supply(plan.sources)  # another machine may not have the user's files
@@ -239,6 +236,10 @@ def rollcall_trial(config: dict[str, Any], shared: dict[str, Any]) -> None:
         except Exception as wrong:  # not the death of a process, so it is not retried
             tune.report(nothing | {"state": "failed", "error": f"{type(wrong).__name__}: {wrong}"})
             return
+        for path, content in shared["begun"].items() if start is None else ():
+            if Path(path).parts[0] in work.folders:  # those of other trials would come home older than they are there
+                (carried / path).parent.mkdir(exist_ok=True)
+                (carried / path).write_bytes(content)
         folders = [RunFolder(Path(shared["home"] or carried, name)) for name in work.folders]
         reports = Reports(folders[0], nothing, stop, shared["pause"], None if shared["home"] else carried)
         for rounds in work.milestones:

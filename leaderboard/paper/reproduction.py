@@ -325,6 +325,8 @@ def _told(message: Entry, results: Sequence[ClaimResult]) -> ToldMessage:
 
 
 def origin(runs: Sequence[Run]) -> str:
+    runs = list({run.digest: run for run in runs}.values())  # one may be in several cells
+
     def values(tag: str) -> str:
         return ", ".join(sorted({run.tags.get(tag, "not recorded") for run in runs}))
 

@@ -174,7 +174,7 @@ class Shown:
 
     @property
     def size(self) -> str:
-        runs = sum(len(cell.runs) for cell in self.cells)
+        runs = len(set[str]().union(*(cell.trials for cell in self.cells)))  # one may be in several cells
         return self.origin if self.is_board and self.origin else counted(runs, "run") if runs else "not run"
 
 
@@ -319,7 +319,7 @@ def build(folder: Path, shown: Sequence[Shown], again: str) -> str:
     found, whole = Counter(one.result.verdict for one in of_papers(told)), len(shown) > 1
     counts = {verdict: found[verdict] for verdict in VERDICTS if found[verdict]}
     messages = reproduction.messages(told) if whole else []
-    ids = {method_name(name): name for name in methods}
+    ids = {method_name(name): name for name in reversed(methods)}  # of equal names the suite's, which come first
     write("index.html", "home", messages=messages, counts=counts, shown=shown, methods=methods, models=models, ids=ids)
     write("claims.html", "claims", claims=claims, verdicts=VERDICTS, rows=claim_counts(told) if whole else [])
     by_name = {one.experiment.name: one for one in shown}

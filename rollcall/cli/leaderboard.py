@@ -152,6 +152,7 @@ def _board(
     from rollcall.benchmark.search.board import Board
     from rollcall.leaderboard import render, standing
     from rollcall.leaderboard.figures import board_chart, save
+    from rollcall.leaderboard.names import method_name
 
     shown = standing.standing(Board.read(name), store, kept=not mine)
     if as_json:
@@ -166,7 +167,7 @@ def _board(
         print(markdown if form == "md" else latex, end="")
     else:
         for heading, table in tables.items():
-            if why or heading in ("test accuracy", f"minus {against}"):
+            if why or heading in ("test accuracy", f"minus {method_name(against)}"):
                 out.print(render.terminal(table, f"{shown.board.name}: {heading}", out.width))
         of_board = len(shown.entries.keys() & shown.board.methods.keys())
         some = f"Measured with {of_board} of {len(shown.board.methods)} methods"

@@ -43,3 +43,5 @@ def test_a_board_counts_its_own_methods(store, capsys):
     assert code == 0
     assert " own " in out
     assert "Measured with 18 of 18 methods" in " ".join((out + err).split())
+    out = rollcall(capsys, "leaderboard", "standard/digits", "--against", "mifa", "--store", str(store))[1]
+    assert "minus MIFA" in out

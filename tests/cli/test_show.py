@@ -115,7 +115,11 @@ def test_a_setting_of_ones_own_file_is_refused_with_its_line(command, trial, com
 
 @pytest.mark.parametrize(
     ("name", "counts", "kept"),
-    [("sun/fig2", "", "; 440 in"), ("quickstart", "15 trials, 4,500 rounds in all; ", "; 15 in")],
+    [
+        ("sun/fig2", "", "; 440 in"),
+        ("findings/visits", "90 trials, ", "; 90 in"),
+        ("quickstart", "15 trials, 4,500 rounds in all; ", "; 15 in"),
+    ],
 )
 def test_finished_and_kept_trials_are_counted(name, counts, kept, tmp_path, capsys):
     out = rollcall(capsys, "show", name, "--store", str(tmp_path))[1]

@@ -7,6 +7,7 @@ import pytest
 
 from rollcall.benchmark.config.metric import Metric
 from rollcall.leaderboard.cells import cells
+from rollcall.leaderboard.paper.reproduction import origin
 from tests.support.results import experiment, runs
 
 ACCURACY = Metric("test/accuracy")
@@ -88,6 +89,8 @@ def test_a_place_that_asks_for_fewer_rounds_looks_at_the_same_run():
         rounds, end = (30, 0.3) if cell.labels["panel"] == "short" else (100, 1.0)
         assert (cell.rounds_run, cell.rounds, len(cell.runs)) == (rounds, rounds, 3)
         assert cell.finals(ACCURACY, 1).tolist() == pytest.approx([end] * 3)
+    told = origin([run for cell in found for run in cell.runs.values()])
+    assert told.startswith(f"{sum(len(cell.runs) for cell in found) // 2} runs, ")  # each is counted once
 
 
 SECONDS_OF = Metric("seconds_of:test/accuracy>=0.5", "min")

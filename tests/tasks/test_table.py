@@ -78,6 +78,7 @@ def test_regression_and_a_run(towns):
     [
         ({"label": "price"}, r"label: 'price' is not allowed; must be a column of its own of .*: town, age"),
         ({"features": ["town"]}, "features: 'town' is not allowed"),
+        ({"client": "buys"}, "client: 'buys' is not allowed; must be a column of its own"),
         ({"at_least": 9}, "at_least: 9 is not allowed; no client in .* has as many rows"),
         ({"test": 0.8, "validation": 0.2}, r"test: 0.8 is not allowed; must be in \[0, 0.7\]"),
         ({"file": "no_such_package:x.csv"}, "the package no_such_package is not installed"),

@@ -78,6 +78,8 @@ def override(**when):
         (override(algo="fedavg"), "overrides.1.when: 'algo' is not allowed; must be one of panel, algorithm, local.lr"),
         (override(panel="a") | {"panels": {"": {}}}, "overrides.1.when: 'panel' is not allowed; must be one of algorithm"),
         ({"grid": {"seed": []}}, "grid.seed: [] is not allowed; must have 1 or more values"),
+        ({"grid": {"seed": ["one"]}}, "grid.seed: 'one' is not allowed; must be a whole number from 0"),
+        ({"trial": {**BASE["trial"], "seed": -1}}, "trial.seed: -1 is not allowed; must be a whole number from 0"),
     ],
 )  # fmt: skip
 def test_an_axis_or_a_label_that_no_grid_has_is_refused(change, complaint):
@@ -94,6 +96,7 @@ def test_an_axis_or_a_label_that_no_grid_has_is_refused(change, complaint):
         ("title: [", "is not YAML"),
         ("- 1", "holds no settings"),
         ("title: Half", "trial: is missing"),
+        ("base: 3", "base: 3 is not allowed; must be the name or the file of another experiment"),
     ],
 )
 def test_readable_errors(text, complaint, tmp_path):
@@ -106,6 +109,9 @@ def test_an_experiment_made_of_anothers_trials(tmp_path):
     base = {key: value for key, value in BASE.items() if key != "name"}
     (tmp_path / "base.yaml").write_text(yaml.safe_dump(base))
     other = {"title": "O", "base": str(tmp_path / "base.yaml"), "subset": {"algorithm": "mifa"}}
+    (tmp_path / "other.yaml").write_text(yaml.safe_dump(other | {"base": str(tmp_path / "other.yaml")}))
+    with pytest.raises(SettingError, match=r"^other.yaml: base: .*other.yaml' is not allowed; must be the name or the "):
+        Experiment.read(str(tmp_path / "other.yaml"))
     (tmp_path / "other.yaml").write_text(yaml.safe_dump(other))
     found = Experiment.read(str(tmp_path / "other.yaml"))
     assert cells(found) == [(0, "mifa"), (1, "mifa")]
@@ -142,6 +148,7 @@ def test_a_name_selects_all_values_with_this_name_in_the_order_of_the_axis():
     axis = {"full": 1, "bernoulli": 2, "markov": 3, "bernoulli#2": 4}
     assert selected("participation", axis, ["bernoulli", "full"]) == {"full": 1, "bernoulli": 2, "bernoulli#2": 4}
     assert selected("participation", axis, ["bernoulli#2"]) == {"bernoulli#2": 4}
+    assert selected("panel", {"": 1, "a": 2, "a#2": 3}, [""]) == {"": 1}
     message = "only participation: 'bern' is not allowed; must be one of full, bernoulli,"
     with pytest.raises(SettingError, match=message):
         selected("only participation", axis, ["bern"])

@@ -1,9 +1,12 @@
 """Settings of a trial that are refused, and the line that says so. Mistakes in a user's code: `test_mistakes.py`."""
 
+from dataclasses import dataclass
+
 import numpy as np
 import pytest
 
 from rollcall import SettingError, Trial, simulate
+from rollcall.algorithms import Memoryless
 
 TRIAL = {
     "task": {"name": "quadratic", "targets": np.arange(6.0).reshape(3, 2)},
@@ -30,6 +33,7 @@ REFUSED = [
     ({"task": {"name": "quadratic", "targets": "none"}}, "task.targets: 'none' is not allowed; must be numbers, or the path of a .npy or .npz file"),
     ({"task": {"name": "quadratic", "targets": [[1, 2], [1]]}}, "must be numbers in rows of equal length"),
     ({"participation": {"name": "trace", "mask": "none.csv"}}, "participation.mask: 'none.csv' is not allowed; there is no file /.*/none.csv"),
+    ({"participation": {"name": "trace", "mask": "none.csv.gz"}}, "participation.mask: 'none.csv.gz' is not allowed; there is no file /.*/none.csv.gz"),
     (sent({"name": "constant", "p": "a"}), "participation.probability.p: 'a' is not allowed; must be a number"),
     (sent("halfs"), "participation.probability: 'halfs' is not allowed; must be numbers, or the path of a .npy or .npz file"),
     (sent(None), "participation.probability: null is not allowed; must be numbers"),
@@ -108,3 +112,17 @@ def test_settings_that_several_methods_do_not_allow(methods, changes, complaint)
     for name in methods.split():
         with pytest.raises(SettingError, match=f"^{complaint.format(name)}"):
             Trial.read(TRIAL | {"algorithm": name} | changes)
+
+
+@dataclass(frozen=True)
+class Hasty(Memoryless):
+    needs = ("no_momentm",)
+
+    def round(self, state, x, call, work):
+        return None, state
+
+
+def test_a_need_that_does_not_exist_is_refused():
+    message = "^needs: 'no_momentm' is not allowed in Hasty; must be one of one_step, no_momentum, plain_server$"
+    with pytest.raises(SettingError, match=message):
+        Trial.read(TRIAL | {"algorithm": Hasty()})

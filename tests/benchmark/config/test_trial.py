@@ -1,11 +1,14 @@
 """Trials: what is read is what is written, and a digest names the settings."""
 
 import hashlib
+from dataclasses import dataclass
+from types import MappingProxyType
 
 import numpy as np
 import pytest
 
-from rollcall import Trial
+from rollcall import Trial, simulate
+from rollcall.benchmark.config.base import load_yaml
 from rollcall.benchmark.config.choice import read
 from rollcall.benchmark.config.digest import array_file, digest
 
@@ -114,3 +117,45 @@ def test_an_option_is_read_as_the_first_type_that_fits(tmp_path):
     assert option("bernoulli", "probability", [1, 0.5]).tolist() == [1, 0.5]
     (tmp_path / "a.csv").write_text("round,client\n0,4\n")
     assert option("trace", "mask", str(tmp_path / "a.csv"))["client"].tolist() == [4]
+
+
+def test_settings_may_be_any_mapping():
+    local, server = {"epochs": 2, "batch_size": 1}, {"optimizer": {"name": "adam", "eps": 0.5}}
+    task = {"name": "quadratic", "targets": [0.0, 1.0]}
+    plain = {
+        "task": task,
+        "participation": "full",
+        "algorithm": "fedavg",
+        "rounds": 1,
+        "local": local,
+        "server": server,
+    }
+    views = {name: MappingProxyType(value) if isinstance(value, dict) else value for name, value in plain.items()}
+    read = Trial.read(views)
+    assert (read.local.steps, read.local.epochs, read.server.eps) == (None, 2, 0.5)
+    assert read.digest == Trial.read(plain).digest
+
+
+@dataclass
+class Two:
+    """A participation model as an object that cannot be hashed."""
+
+    period: int = 2
+
+    def __call__(self, t, rng):
+        return [t % self.period]
+
+
+def test_an_object_that_cannot_be_hashed_is_a_choice():
+    task, sent = {"name": "quadratic", "targets": [0.0, 4.0, 2.0]}, {"name": "function", "function": Two(3)}
+    trial = {"task": task, "participation": sent, "algorithm": "fedavg", "local": {"lr": 0.5}, "rounds": 2}
+    assert simulate(trial).model.tolist() == [2.0]  # client 0 stays at 0, client 1 halves the way to 4
+
+
+def test_a_sentence_that_ends_like_a_data_file_is_left_as_it_is(tmp_path):
+    (tmp_path / "my mask.csv").write_text("0,1")
+    (tmp_path / "a.yaml").write_text("title: Curves of log.txt\nmask: mask.csv\nown: my mask.csv\n")
+    folder = str(tmp_path)
+    assert load_yaml(tmp_path / "a.yaml") == {
+        "title": "Curves of log.txt", "mask": f"{folder}/mask.csv", "own": f"{folder}/my mask.csv",
+    }  # fmt: skip

@@ -20,7 +20,7 @@ import rollcall
 from rollcall import Trial, simulate
 from rollcall.benchmark.config.experiment import Experiment
 from rollcall.benchmark.federation.run_folder import RunFolder
-from rollcall.benchmark.sweep.jobs import Job, Sweep, run_inline
+from rollcall.benchmark.sweep.jobs import Job, Sweep, run_inline, run_job
 from rollcall.benchmark.sweep.run import Execution
 
 pytestmark = [pytest.mark.full, pytest.mark.fault]
@@ -157,6 +157,21 @@ def test_a_node_dies_and_its_trial_goes_on_elsewhere(nodes, tmp_path):
         done = [int(t) for seed, t in rounds if int(seed) == job.trial.seed]
         assert done.count(0) == 1  # it went on from a checkpoint
         assert set(done) == set(range(60))
+
+
+def test_a_storage_brings_no_folder_home_that_is_older_there(nodes, tmp_path):
+    """Both trials have run folders from an earlier sweep, which end while the other one goes on."""
+    cluster, _, _ = nodes
+    (tmp_path / "open").touch()
+    jobs = [Job(trial, "own", tmp_path / "runs") for trial in trials(tmp_path)]
+    for job in jobs:
+        rounds = iter(range(1, 100))
+        run_job(job.trial, job.folder.path, lambda rounds=rounds: next(rounds) == 5, timedelta(0))
+        assert job.folder.state == "interrupted"
+    how = {"checkpoint_every": timedelta(0), "storage": str(tmp_path / "storage"), "address": cluster.address}
+    ends = run(jobs, print, **how)
+    assert (ends.finished, ends.failed) == (2, {})
+    assert [RunFolder(job.folder.path).state for job in jobs] == ["finished"] * 2
 
 
 def test_ray_dies_and_starts_again_as_often_as_retries_allow(tmp_path, one_ray):
