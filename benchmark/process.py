@@ -28,16 +28,11 @@ SETTINGS = {
 """Parameters of mallopt(3), numbered as in malloc.h."""
 
 
-def keep_freed_memory() -> bool:
-    """Make this process keep freed memory for its next allocations.
-
-    Returns:
-        Whether it took effect. It does on Linux with glibc; elsewhere nothing happens.
-    """
-    if sys.platform != "linux":
-        return False
-    mallopt = getattr(ctypes.CDLL(None), "mallopt", None)  # other C libraries do not have it
-    return mallopt is not None and all(mallopt(parameter, value) == 1 for parameter, value in SETTINGS.items())
+def keep_freed_memory() -> None:
+    """Make this process keep freed memory for its next allocations, on Linux with glibc; elsewhere nothing happens."""
+    mallopt = getattr(ctypes.CDLL(None), "mallopt", None) if sys.platform == "linux" else None  # of glibc alone
+    for parameter, value in SETTINGS.items() if mallopt else ():
+        mallopt(parameter, value)
 
 
 def collect_garbage_seldom() -> None:

@@ -1,16 +1,4 @@
-"""For who has a Tuner of Ray already: the trials of an experiment as a trainable. See also `run` and `tune`.
-
-```python
-from ray import tune
-from rollcall.ray import trainable
-
-tuner = tune.Tuner(
-    trainable("quickstart"),
-    param_space={"algorithm": "fedavg", "local.lr": tune.loguniform(1e-3, 10), "seed": tune.choice([1000, 1001])},
-    tune_config=tune.TuneConfig(metric="test/accuracy", mode="max", num_samples=10),
-)
-```
-"""
+"""For who has a Tuner of Ray already: the trials of an experiment as a trainable (docs/howto/libraries.md)."""
 
 from collections.abc import Callable
 from pathlib import Path

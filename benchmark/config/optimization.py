@@ -29,13 +29,6 @@ SCHEDULES: dict[str, Callable[..., float]] = {"constant": constant, "inverse_sqr
 ScheduleChoice = Annotated[Choice, PlainValidator(partial(read, "schedule"))]
 
 
-def _batch_size(value: Any) -> int | str:
-    if value == "full" or (type(value) is int and value >= 1):
-        return value
-    raise ValueError("must be a whole number above 0, or full")
-
-
-BatchSize = Annotated[int | Literal["full"], PlainValidator(_batch_size)]
 Momentum: TypeAlias = Annotated[float, Field(ge=0, lt=1)]
 Decay: TypeAlias = Momentum
 
@@ -62,7 +55,9 @@ class Local(Settings):
         "depends on how many samples the client holds",
     )
     lr: PositiveFloat = Field(0.1, description="eta, the local learning rate, before `schedule` scales it")
-    batch_size: BatchSize = Field("full", description="samples in a local step; `full`: all samples of the client")
+    batch_size: PositiveInt | Literal["full"] = Field(
+        "full", description="samples in a local step; `full`: all samples of the client"
+    )
     last_batch: Literal["keep", "drop"] = Field(
         "keep", description="what happens to the smaller last minibatch of an epoch: keep it, or drop it"
     )

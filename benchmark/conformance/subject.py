@@ -25,20 +25,8 @@ LAMBDA = np.array([-0.3, 0.0, 0.6, 0.2, 0.4])
 
 EVERYONE = np.arange(len(U))
 
-MASK = np.array(
-    [
-        [1, 1, 0, 1, 0],
-        [0, 1, 1, 0, 1],
-        [0, 0, 0, 0, 0],
-        [0, 1, 0, 0, 1],
-        [1, 0, 1, 1, 1],
-        [0, 1, 0, 0, 0],
-        [0, 0, 1, 1, 0],
-        [1, 1, 1, 1, 1],
-        [0, 1, 1, 0, 1],
-        [1, 0, 0, 1, 0],
-    ]
-).astype(bool)
+ROUNDS = ("11010", "01101", "00000", "01001", "10111", "01000", "00110", "11111", "01101", "10010")
+MASK = np.array([list(uplinks) for uplinks in ROUNDS]) == "1"
 """Active sets of ten rounds: one is empty, one has a single client, one has all; every client comes and goes."""
 
 

@@ -1,7 +1,7 @@
 """From a trial's settings to its `Federation`: load the data, make the parts, check that they fit together."""
 
 import hashlib
-from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from typing import Any, Literal, NamedTuple
 
@@ -13,19 +13,19 @@ from torch import nn
 from rollcall.algorithms import KNOWLEDGE, Algorithm, Round, Rows, Traffic
 from rollcall.benchmark.config.choice import Choice
 from rollcall.benchmark.config.errors import SettingError, SourceError, at
-from rollcall.benchmark.config.optimization import Local, Server
 from rollcall.benchmark.config.source import SUITE, definition
-from rollcall.benchmark.config.trial import Clock, Trial
+from rollcall.benchmark.config.trial import By, Clock, Trial
 from rollcall.benchmark.engines import LocalTraining
 from rollcall.benchmark.federation.checked import check_init, check_task, check_training, located
 from rollcall.benchmark.federation.client_weights import classes
-from rollcall.benchmark.federation.evaluation import Groups, client_groups, group, metrics_of
+from rollcall.benchmark.federation.evaluation import Groups, group, metrics_of
 from rollcall.benchmark.federation.module import Federation
 from rollcall.benchmark.federation.server_optimizers import OPTIMIZERS
 from rollcall.benchmark.federation.state import refuse_what_cannot_fit
 from rollcall.participation import Clocked, Participation, Population
 from rollcall.participation.clock import speeds
 from rollcall.tasks import ClientData, Minibatches, Task
+from rollcall.tasks.metrics import OverClients
 
 
 class Precision(NamedTuple):
@@ -61,7 +61,9 @@ def build(trial: Trial, workers: int = 1) -> Federation:
     with at("algorithm"):
         algorithm = trial.algorithm.build()
     minibatches = Minibatches(data.parts, trial.local.batch_size, trial.seed, trial.local.last_batch)
-    local = local_steps(trial.local, minibatches)
+    own, server = trial.local, trial.server
+    steps = own.steps or (own.epochs or 1) * minibatches.per_epoch  # epochs become steps
+    local = LocalTraining(steps, own.momentum, own.weight_decay, own.keep_momentum, own.clip)
     d = parameter_count(task)
     if trial.clock is not None:
         samples = minibatches.mean * local.of(range(data.clients))
@@ -73,7 +75,6 @@ def build(trial: Trial, workers: int = 1) -> Federation:
         raise SettingError(
             f"algorithm.name: {trial.algorithm.label!r} is not allowed with clients without samples; it {why}"
         )
-    groups = sample_groups(trial, data, participation)
     alpha = objective(trial, data)
     try:
         task.weigh(alpha, data)
@@ -92,8 +93,8 @@ def build(trial: Trial, workers: int = 1) -> Federation:
         data.check(task)
         check_training(task, data, minibatches)
     metrics = metrics_of(trial.evaluation.metrics, task, data)
-    if metrics.over_clients:
-        groups += client_groups(groups, evaluated_splits(trial, data), data)
+    over_clients = any(isinstance(metric, OverClients) for metric in metrics.values())
+    groups = sample_groups(trial, data, participation, over_clients)
     x = torch.empty(d, dtype=dtype, device="meta")
     with at("algorithm"):
         state = algorithm.init(x, data.clients)
@@ -101,7 +102,8 @@ def build(trial: Trial, workers: int = 1) -> Federation:
         check_init(algorithm, state)
     states = [state, Rows.begin(x, data.clients)] if trial.local.keep_momentum else [state]
     refuse_what_cannot_fit(states, trial.algorithm.label, d, data.clients, trial.numerics.device)
-    schedule = trial.local.schedule.bound()
+    schedule, chosen = own.schedule.bound(), server.optimizer
+    step = chosen.bound() if isinstance(chosen, Choice) else partial(OPTIMIZERS[chosen], **server.options())
     return Federation(
         task,
         data,
@@ -109,9 +111,9 @@ def build(trial: Trial, workers: int = 1) -> Federation:
         algorithm,
         minibatches=minibatches,
         local=local,
-        lr=lambda t: trial.local.lr * schedule(t),
+        lr=lambda t: own.lr * schedule(t),
         alpha=alpha,
-        optimizer=server_optimizer(trial.server),
+        optimizer=lambda parameters: step(parameters, server.lr),
         splits_at=lambda t: trial.evaluation.splits_at(t, trial.rounds) or tuple(data.splits),
         seed=trial.seed,
         groups=groups,
@@ -237,9 +239,14 @@ def check_names(choice: Choice, requires: Any) -> None:
         )
 
 
-def sample_groups(trial: Trial, data: ClientData, participation: Participation) -> list[Groups]:
-    """The groups of samples whose metrics are computed separately, for all splits that are evaluated."""
-    splits = evaluated_splits(trial, data)
+def sample_groups(trial: Trial, data: ClientData, participation: Participation, over_clients: bool) -> list[Groups]:
+    """The groups of samples whose metrics are computed separately, for all splits that are evaluated.
+
+    Statistics over clients need those by client, which are listed only if `evaluation.by` has them.
+    """
+    evaluation = trial.evaluation
+    last = (evaluation.last and evaluation.last.splits) or ()
+    splits = list(dict.fromkeys([*(evaluation.splits or data.splits), *last]))
     for split in splits:
         if split not in data.splits:
             raise SettingError(
@@ -247,44 +254,20 @@ def sample_groups(trial: Trial, data: ClientData, participation: Participation) 
                 f"must be one of {', '.join(data.splits)}"
             )
     groups: list[Groups] = []
-    for by in trial.evaluation.by:
+    unlisted: tuple[By, ...] = ("client",) if over_clients and "client" not in evaluation.by else ()
+    for by in (*evaluation.by, *unlisted):
         with at("evaluation"):
             made = [group(by, split, data, availability(participation)) for split in splits]
         if not any(made):
+            what = "metrics: a statistic over clients" if by in unlisted else f"by: {by}"
             raise SettingError(
-                f"evaluation.by: {by} is not allowed with the splits {', '.join(splits)}, whose samples belong to no "
+                f"evaluation.{what} is not allowed with the splits {', '.join(splits)}, whose samples belong to no "
                 "client; add train to evaluation.splits"
             )
-        groups += [one for one in made if one is not None]
+        groups += [replace(one, listed=by not in unlisted) for one in made if one is not None]
     return groups
-
-
-def evaluated_splits(trial: Trial, data: ClientData) -> list[str]:
-    """The splits that are evaluated in any round."""
-    last = trial.evaluation.last
-    return list(dict.fromkeys([*(trial.evaluation.splits or data.splits), *((last and last.splits) or ())]))
 
 
 def availability(participation: Participation) -> Float[np.ndarray, "m"] | None:
     """How often each client is active, in the long run or else in the first round; None if the model does not say."""
     return participation.stationary if participation.stationary is not None else participation.probability(0)
-
-
-def server_optimizer(server: Server) -> Callable[[list[nn.Parameter]], torch.optim.Optimizer]:
-    """Makes the server's optimizer from its parameters."""
-    if isinstance(server.optimizer, Choice):
-        make = server.optimizer.bound()
-    else:
-        make = partial(OPTIMIZERS[server.optimizer], **server.options())
-    return lambda parameters: make(parameters, server.lr)
-
-
-def local_steps(local: Local, minibatches: Minibatches) -> LocalTraining:
-    """The clients' local training; epochs become steps."""
-    return LocalTraining(
-        steps=local.steps or (local.epochs or 1) * minibatches.per_epoch,
-        momentum=local.momentum,
-        weight_decay=local.weight_decay,
-        clip=local.clip,
-        keep_momentum=local.keep_momentum,
-    )

@@ -7,7 +7,7 @@ import copy
 import math
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass
 from itertools import count
 from typing import Any
 
@@ -22,7 +22,7 @@ from rollcall.benchmark.config.errors import SettingError
 from rollcall.benchmark.config.source import contributed_line, told
 from rollcall.benchmark.config.trial import By
 from rollcall.tasks import ClientData, Task, evaluating
-from rollcall.tasks.metrics import Accumulated, ClassScores, OverClients
+from rollcall.tasks.metrics import Accumulated, ClassScores, Metric, OverClients
 
 
 @dataclass(frozen=True)
@@ -67,45 +67,21 @@ def group(by: By, split: str, data: ClientData, availability: Float[np.ndarray, 
     return Groups(split, ["rare", "often"], torch.from_numpy(is_often(availability)[owner].astype(np.int64)))
 
 
-def client_groups(groups: Sequence[Groups], splits: Sequence[str], data: ClientData) -> list[Groups]:
-    """Groups by client, not listed, of the splits that lack them among `groups`, for statistics over clients.
-
-    Raises:
-        SettingError: the clients own the samples of none of these splits.
-    """
-    by_client = [one for split in splits if (one := group("client", split, data, None)) is not None]
-    if not by_client:
-        raise SettingError(
-            "evaluation.metrics: a statistic over clients needs a split whose samples belong to clients, which "
-            f"{', '.join(splits)} is not; add train to evaluation.splits"
-        )
-    present = {one.split for one in groups if one.by == "client"}
-    return [replace(one, listed=False) for one in by_client if one.split not in present]
-
-
 def is_often(availability: Float[np.ndarray, "m"]) -> Bool[np.ndarray, "m"]:
     """Whether each client is available at least as often as the average client."""
     return availability >= availability.mean() * (1 - 1e-6)  # the mean of equal numbers rounds
 
 
-@dataclass(frozen=True)
-class Metrics:
-    """Metrics by name, besides the means of `Task.metrics`: of a whole split, and statistics of the clients' means."""
+def metrics_of(choices: Sequence[Choice], task: Task, data: ClientData) -> Mapping[str, Metric]:
+    """Metrics by name, besides the means of `Task.metrics`: the task's own and the chosen ones.
 
-    accumulated: Mapping[str, Accumulated] = field(default_factory=dict)
-    over_clients: Mapping[str, OverClients] = field(default_factory=dict)
-
-
-def metrics_of(choices: Sequence[Choice], task: Task, data: ClientData) -> Metrics:
-    """The task's own metrics and the chosen ones; of two chosen ones with one name, the second is called `f1#2`.
-
-    They are tried on one training sample.
+    Of two chosen ones with one name, the second is called `f1#2`. They are tried on one training sample.
 
     Raises:
         SettingError: not a metric, or the task does not give what it needs.
     """
     if not choices and not task.accumulated:
-        return Metrics()
+        return {}
     sample = tuple(column[:1] for column in data.splits["train"])
     with torch.no_grad(), evaluating(task):
         measured = task.metrics(sample)
@@ -129,8 +105,7 @@ def metrics_of(choices: Sequence[Choice], task: Task, data: ClientData) -> Metri
                     f"evaluation.metrics: {name} cannot be computed from the predictions of this task: "
                     f"{contributed_line(error)}{told(error)}"
                 ) from error
-    over_clients = {name: metric for name, metric in metrics.items() if isinstance(metric, OverClients)}
-    return Metrics({name: metric for name, metric in metrics.items() if name not in over_clients}, over_clients)
+    return metrics
 
 
 def named(measured: Mapping[str, float], model: str) -> dict[str, float]:
@@ -147,16 +122,17 @@ class Tally:
         metrics: by name; copies are used. Statistics over clients need groups by client.
     """
 
-    def __init__(self, sizes: Mapping[str, int], groups: Sequence[Groups] = (), metrics: Metrics | None = None) -> None:
-        metrics = metrics or Metrics()
+    def __init__(
+        self, sizes: Mapping[str, int], groups: Sequence[Groups] = (), metrics: Mapping[str, Metric] | None = None
+    ) -> None:
         self.sizes = sizes
         self.groups = groups
-        self.over_clients = metrics.over_clients
+        every = (metrics or {}).items()
+        self.over_clients = {name: metric for name, metric in every if isinstance(metric, OverClients)}
         self.sums: dict[tuple[str, str], Tensor] = {}
         self.by_group: dict[tuple[int, str], Tensor] = {}
-        self.accumulated = {
-            split: {name: _fresh(metric) for name, metric in metrics.accumulated.items()} for split in sizes
-        }
+        whole = {name: metric for name, metric in every if not isinstance(metric, OverClients)}
+        self.accumulated = {split: {name: _fresh(metric) for name, metric in whole.items()} for split in sizes}
 
     def take(self, split: str, first: int, size: int, metrics: Mapping[str, Tensor]) -> None:
         """Take in a batch of a split from its first sample on: metrics of each sample [size], or their mean []."""

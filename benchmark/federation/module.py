@@ -1,7 +1,7 @@
 """The federated loop as a LightningModule: one round is one training step."""
 
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, replace
 from itertools import count
 from typing import Any
@@ -16,10 +16,11 @@ from rollcall.algorithms import Algorithm, Round, Rows, Traffic
 from rollcall.benchmark.engines import ENGINES, Engine, Evaluator, Feed, FlatTask, LocalTraining, held_out_splits
 from rollcall.benchmark.federation.checked import check_eval_models, check_round, check_traffic, located
 from rollcall.benchmark.federation.client_weights import Classes, Weights
-from rollcall.benchmark.federation.evaluation import Costs, Groups, Metrics, Tally, named
+from rollcall.benchmark.federation.evaluation import Costs, Groups, Tally, named
 from rollcall.benchmark.federation.state import StateBuffers
 from rollcall.participation import Participation
 from rollcall.tasks import Batches, ClientData, Minibatches, Samples, Task
+from rollcall.tasks.metrics import Metric
 
 
 class Federation(LightningModule):
@@ -68,7 +69,7 @@ class Federation(LightningModule):
         splits_at: Callable[[int], Sequence[str]],
         seed: int,
         groups: Sequence[Groups] = (),
-        metrics: Metrics | None = None,
+        metrics: Mapping[str, Metric] | None = None,
         engine_name: str = "auto",
         classes: Classes | None = None,
         workers: int = 1,
@@ -79,7 +80,7 @@ class Federation(LightningModule):
         self.data, self.participation, self.algorithm = data, participation, algorithm
         self.minibatches, self.local, self.lr, self.alpha = minibatches, local, lr, alpha
         self.optimizer, self.splits_at, self.seed = optimizer, splits_at, seed
-        self.groups, self.metrics = groups, metrics or Metrics()
+        self.groups, self.metrics = groups, metrics or {}
         self.engine_name, self.workers, self.content = engine_name, workers, content
         self.model = FlatTask(task)
         self.evaluator = Evaluator(task, workers)
@@ -215,7 +216,7 @@ class Federation(LightningModule):
                 self.model.move(model)
             first = batch_idx * self.data.evaluation_batch
             self._tallies[name].take(split, first, len(batch[0]), self.evaluator.metrics(batch))
-            if self.metrics.accumulated:
+            if self._tallies[name].accumulated[split]:
                 self._tallies[name].take_outputs(split, *self.evaluator.outputs(batch))
 
     def on_validation_epoch_end(self) -> None:

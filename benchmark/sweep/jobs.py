@@ -169,8 +169,7 @@ def recorded(federation: Federation) -> list[str]:
     for split in federation.evaluated_splits:
         with torch.no_grad(), evaluating(task):
             metrics = task.metrics(tuple(column[:2] for column in federation.data.splits[split]))
-        further = (*federation.metrics.accumulated, *federation.metrics.over_clients)
-        names += [f"{split}/{name}" for name in (*metrics, *further)]
+        names += [f"{split}/{name}" for name in (*metrics, *federation.metrics)]
     weights = {} if federation.weights is None else federation.weights.measured()
     return [*names, *weights, *federation.costs.named(memory=0)]
 

@@ -92,20 +92,13 @@ def participation(
 
 
 def model_of(spec: str, only: Mapping[str, list[Any]] | None = None) -> "tuple[Participation, str]":
-    """The model of a YAML file or of an experiment: `fedpbc/table1:markov`, or `quickstart`, which has only one.
+    """The model of a YAML file, of EXPERIMENT:MODEL or of a recording, and its panel, empty if there is but one.
 
-    The second `bernoulli` of an axis is called `bernoulli#2`. Of the trials with one label, the first counts whose data
-    set is on this machine.
+    `quickstart` alone has one model. The second `bernoulli` of an axis is called `bernoulli#2`. Of the trials with one
+    label, the first counts whose data set is on this machine. A recording has all its devices as clients. `only` keeps
+    labels by axis, such as the panel.
 
-    Args:
-        spec: the file, EXPERIMENT:MODEL, or the file or name of a recording, which has all its devices as clients.
-        only: labels to keep by axis of the experiment, such as the panel.
-
-    Returns:
-        the model; and its panel, empty if there is but one.
-
-    Raises:
-        SettingError: the model does not exist, one of its options is not allowed, or its data set is not here.
+    Raises SettingError: the model does not exist, one of its options is not allowed, or its data set is not here.
     """
     from rollcall.participation import Population, recording
     from rollcall.participation.probabilities import class_shares

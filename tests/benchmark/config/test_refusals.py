@@ -44,7 +44,7 @@ REFUSED = [
     ({"local": {"steps": 1.5}}, "local.steps: 1.5 is not allowed; must be a whole number"),
     ({"local": {"lr": float("inf")}}, "local.lr: inf is not allowed; must be a finite number"),
     ({"local": {"keep_momentum": None}}, "local.keep_momentum: null is not allowed; must be true or false"),
-    ({"local": {"batch_size": 0}}, "local.batch_size: 0 is not allowed; must be a whole number above 0, or full"),
+    ({"local": {"batch_size": 0}}, "local.batch_size: 0 is not allowed; must be greater than 0 or 'full'"),
     ({"local": {"schedule": {"name": "inverse_sqrt", "period": 0}}}, "local.schedule.period: 0 is not allowed; must be greater than 0"),
     ({"evaluation": {"splits": [1]}}, "evaluation.splits.0: 1 is not allowed; must be a text"),
     # settings that do not go together
