@@ -30,9 +30,10 @@ SETTINGS = {
 
 def keep_freed_memory() -> None:
     """Make this process keep freed memory for its next allocations, on Linux with glibc; elsewhere nothing happens."""
-    mallopt = getattr(ctypes.CDLL(None), "mallopt", None) if sys.platform == "linux" else None  # of glibc alone
-    for parameter, value in SETTINGS.items() if mallopt else ():
-        mallopt(parameter, value)
+    # Other C libraries have no mallopt.
+    if sys.platform == "linux" and (mallopt := getattr(ctypes.CDLL(None), "mallopt", None)) is not None:
+        for parameter, value in SETTINGS.items():
+            mallopt(parameter, value)
 
 
 def collect_garbage_seldom() -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from rollcall.benchmark.config.base import validated
 from rollcall.benchmark.config.errors import SettingError
-from rollcall.benchmark.config.experiment import Experiment, Report
+from rollcall.benchmark.config.experiment import Report, places
 from rollcall.benchmark.config.metric import Metric
 from rollcall.benchmark.config.text import counted
 from rollcall.leaderboard import render
@@ -82,11 +82,6 @@ def own_table(experiment: PaperExperiment, store: Path) -> str:
         return ""
 
 
-def is_board(experiment: Experiment) -> bool:
-    """Whether methods are entered on it: it has searches with final runs."""
-    return experiment.search is not None and experiment.search.finals is not None
-
-
 def with_report(experiment: PaperExperiment, metrics: Sequence[str], last_rounds: int | None) -> PaperExperiment:
     """The experiment with the metrics of `--metric` as its columns, and the window of `--last-rounds`."""
     chosen = [metric_of("metric", text, experiment.report.metrics) for text in metrics]
@@ -140,7 +135,8 @@ def ranking_board(
         return overall_chart(over) if overall else ranking_curves(ranking, x or "")
 
     stem = "overall" if overall else "leaderboard"
-    return Board(experiment, experiment.title, _noted(table, notes), [], data, figure, stem)
+    table = replace(table, caption="; ".join([table.caption, *notes]))
+    return Board(experiment, experiment.title, table, [], data, figure, stem)
 
 
 def _with_kept(experiment: PaperExperiment, runs: list[Run]) -> list[Run]:
@@ -170,10 +166,6 @@ def _notes(runs: Sequence[Run], store: Path, missing: Sequence[Metric]) -> list[
         measured = ", ".join(sorted({str(name) for run in runs for name in run.history}))
         raise SettingError(f"metric: {missing[0].column!r} is not allowed; no run measured it. Measured: {measured}")
     return notes
-
-
-def _noted(table: Table, notes: Sequence[str]) -> Table:
-    return replace(table, caption="; ".join([table.caption, *notes]))
 
 
 def _searches(experiment: PaperExperiment, store: Path, runs: Sequence[Run]) -> dict[str, str]:
@@ -216,7 +208,7 @@ def paper_board(experiment: PaperExperiment, runs: list[Run], store: Path, x: st
         raise NoRuns(experiment, store)
     has_none = not any(run.has(metric) for run in shown_runs for metric in metrics)
     notes = _notes(shown_runs, store, metrics if has_none else [])
-    own_digests = {run.digest for run in runs if run.source == "own"} & one.planned
+    own_digests = {run.digest for run in runs if run.source == "own"} & {place.digest for place in places(experiment)}
     if hidden := len(own_digests - {run.digest for run in shown_runs if run.source == "own"}):
         notes.append(f"{counted(hidden, 'run')} of your own with fewer rounds or seeds not shown: see --mine")
     if not one.ran:
@@ -224,6 +216,7 @@ def paper_board(experiment: PaperExperiment, runs: list[Run], store: Path, x: st
     elif len(ran) < len(one.cells):
         notes.append(f"{len(ran)} of {counted(len(one.cells), 'cell')} run")
     shown = one if one.ran else one.variants[next(iter(of_variants))]
+    table = one.table if one.ran else paper_table(experiment, ran, numbers)
     rows = long_rows(ran, metrics, experiment.report.last_rounds, numbers)
 
     def figure() -> "alt.ConcatChart":
@@ -234,7 +227,7 @@ def paper_board(experiment: PaperExperiment, runs: list[Run], store: Path, x: st
     return Board(
         experiment=experiment,
         title=f"{experiment.title} ({experiment.source})",
-        table=_noted(one.table if one.ran else paper_table(experiment, ran, numbers), notes),
+        table=replace(table, caption="; ".join([table.caption, *notes])),
         claims=one.claims,
         data={"rows": rows, "claims": claims_json(one.told), "provenance": _provenance(experiment, shown_runs)},
         figure=figure,

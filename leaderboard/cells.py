@@ -1,11 +1,10 @@
 """The cells of an experiment with the runs that belong to them, and their numbers."""
 
-import json
 import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from functools import cache, cached_property
+from functools import cached_property
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Literal
@@ -23,22 +22,6 @@ from rollcall.leaderboard.render import Number, number
 from rollcall.leaderboard.runs import Run, unarchive
 
 Labels = tuple[tuple[str, str], ...]
-
-
-@cache
-def steps(schedule: str, rounds: int) -> float:
-    """The sum of the factors of the learning rate over the rounds; an own schedule, whose code is not run, counts as 1.
-
-    Args:
-        schedule: its settings, as JSON.
-        rounds: how many.
-    """
-    chosen = json.loads(schedule)
-    name = chosen["name"] if isinstance(chosen, dict) else chosen
-    if name not in SCHEDULES:
-        return float(rounds)
-    factor = read("schedule", chosen).bound()
-    return math.fsum(map(factor, range(rounds)))
 
 
 @dataclass(frozen=True)
@@ -59,12 +42,17 @@ class Cell:
     def rounds_run(self) -> int:
         return min((run.rounds for run in self.runs.values()), default=0)
 
-    @property
+    @cached_property
     def share(self) -> float:
-        """The part of the planned steps that the runs made, weighted by their learning rates; there is a run."""
-        local = next(iter(self.runs.values())).spec.get("local", {})
-        schedule = json.dumps(serialised(local.get("schedule", "constant")))
-        return steps(schedule, self.rounds_run) / steps(schedule, self.rounds)
+        """The part of the planned steps that the runs made, weighted by their learning rates; there is a run.
+
+        A schedule of the user's own, whose code is not run, counts as constant.
+        """
+        schedule = serialised(next(iter(self.runs.values())).spec.get("local", {}).get("schedule", "constant"))
+        name = schedule["name"] if isinstance(schedule, dict) else schedule
+        factor = read("schedule", schedule if name in SCHEDULES else "constant").bound()
+        made, planned = (math.fsum(map(factor, range(rounds))) for rounds in (self.rounds_run, self.rounds))
+        return made / planned
 
     @property
     def diverged(self) -> int:

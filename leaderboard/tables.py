@@ -374,7 +374,7 @@ def paper_table(experiment: PaperExperiment, cells: Sequence[Cell], numbers: Seq
         for head, metric in measures:
             cell = next((cell for cell in in_row if _labels(cell, across) == head), None)
             at = cells[0].labels | dict(zip([*down, *across], [*labels, *head], strict=True))
-            row += _entries(cell, at, metric, last_rounds, numbers, metric in compared)
+            row += beside_printed(cell, at, metric, last_rounds, numbers)[: 3 if metric in compared else 1]
         done = [cell for cell in in_row if cell.runs] or in_row
         row.append(f"{span([len(cell.runs) for cell in done])} of {span([cell.seeds for cell in done])}")
         row.append(f"{span([cell.rounds_run for cell in done])} of {span([cell.rounds for cell in done])}")
@@ -457,37 +457,28 @@ def _labels(cell: Cell, axes: Sequence[str]) -> tuple[str, ...]:
     return tuple(cell.labels.get(axis, "") for axis in axes)
 
 
-def _entries(
-    cell: Cell | None,
-    labels: Mapping[str, str],
-    metric: Metric,
-    last_rounds: int,
-    numbers: Sequence[Printed],
-    compared: bool,
+def beside_printed(
+    cell: Cell | None, labels: Mapping[str, str], metric: Metric, last_rounds: int, numbers: Sequence[Printed]
 ) -> list[Entry]:
-    """The measured number; if the paper prints the metric anywhere, also the printed number and the difference."""
+    """The measured number, the printed one, and the difference with its 95 % interval; empty where there is none.
+
+    The difference of runs with fewer rounds than planned stands in brackets, with their share of the steps.
+    """
     measured = None if cell is None else cell.number(metric, last_rounds)
     known = printed_for(labels, metric, numbers)
-    entries: list[Entry] = ["" if measured is None else measured]
-    if not compared:
-        return entries
     if known is None or known.value is None:
-        return [*entries, "" if known is None else f"({known.shared})*", ""]
+        return [measured or "", f"({known.shared})*" if known else "", ""]
     sd = math.nan if known.sd is None else known.sd
-    entries.append(number(known.value, sd, lambda value: metric.text(value, sd)))
+    paper = number(known.value, sd, lambda value: metric.text(value, sd))
     if cell is None or measured is None or not math.isfinite(measured.mean - known.value):
-        return [*entries, ""]
-    text = less_printed(cell, metric, last_rounds, measured.mean, known.value)
-    if cell.rounds_run < cell.rounds and metric.threshold is None:  # a round that was reached stays the first
-        return [*entries, f"({text} at {cell.share:.0%})"]
-    return [*entries, Number(measured.mean - known.value, math.nan, text)]
-
-
-def less_printed(cell: Cell, metric: Metric, last_rounds: int, measured: float, printed: float) -> str:
-    """The difference of a cell's mean to the printed number, and its 95 % interval over at least three seeds."""
-    if metric.threshold is None:
-        return change(estimate((cell.finals(metric, last_rounds) - printed).to_numpy()), metric)
-    return signed(measured - printed, metric.text(abs(measured - printed)))
+        return [measured or "", paper, ""]
+    less = measured.mean - known.value
+    if metric.threshold is not None:  # a round that was reached stays the first
+        return [measured, paper, Number(less, math.nan, signed(less, metric.text(abs(less))))]
+    text = change(estimate((cell.finals(metric, last_rounds) - known.value).to_numpy()), metric)
+    if cell.rounds_run < cell.rounds:
+        return [measured, paper, f"({text} at {cell.share:.0%})"]
+    return [measured, paper, Number(less, math.nan, text)]
 
 
 def span(counts: Collection[int]) -> str:

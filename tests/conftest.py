@@ -34,7 +34,7 @@ def _environment():
         checkout = str(Path(__file__).parents[1])
         patch.setenv("PYTHONPATH", checkout, prepend=os.pathsep)  # subprocesses test this one
         # The command line keeps freed memory and collects garbage seldom. Processes of many tests would take gigabytes.
-        patch.setattr("rollcall.cli.app.keep_freed_memory", lambda: True)
+        patch.setattr("rollcall.cli.app.keep_freed_memory", lambda: None)
         patch.setattr("rollcall.cli.app.collect_garbage_seldom", lambda: None)
         patch.setattr("rollcall.benchmark.sweep.run.find_spec", but_mlflow)
         yield

@@ -321,6 +321,11 @@ class Experiment(Settings):
         return self.base or self.name
 
     @property
+    def is_board(self) -> bool:
+        """Whether methods are entered on it: it has searches with final runs."""
+        return self.search is not None and self.search.finals is not None
+
+    @property
     def variant(self) -> str:
         """The variant that this is, by `as_`; empty for the experiment as the paper states it."""
         return self._variant

@@ -146,7 +146,7 @@ class Board:
 
 def boards() -> list[str]:
     """The names of the suite's boards."""
-    return [name for name in names() if (search := Experiment.read(name).search) is not None and search.finals]
+    return [name for name in names() if Experiment.read(name).is_board]
 
 
 def best(scores: Sequence[float | None]) -> int | None:

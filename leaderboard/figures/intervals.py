@@ -89,7 +89,7 @@ def orders_chart(orders: Sequence[tuple[Entry, list[Gap]]]) -> alt.ConcatChart:
     """A plot for each order: a row for each setting, with its gap and interval, and the printed gap as a diamond."""
     views = []
     for order, gaps in orders:
-        scale, is_ratio = (1.0, True) if gaps[0].is_ratio else (gaps[0].metric.scale, False)
+        scale, is_ratio = (1.0, True) if gaps[0].gap.logarithmic else (gaps[0].metric.scale, False)
         rows = [(f"{gap.row.part}: {gap.row.setting}", gap.gap.mean, *gap.gap.interval(), gap.printed) for gap in gaps]
         data = pd.DataFrame(rows, columns=["row", "value", "low", "high", "paper"])
         data[["value", "low", "high", "paper"]] = scale * data[["value", "low", "high", "paper"]].astype(float)

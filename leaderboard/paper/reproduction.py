@@ -15,7 +15,6 @@ import pandas as pd
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from rollcall.benchmark.config.base import load_yaml, validated
-from rollcall.benchmark.config.experiment import places
 from rollcall.benchmark.config.metric import Metric
 from rollcall.benchmark.config.text import counted
 from rollcall.leaderboard.cells import Cell, cells
@@ -74,10 +73,6 @@ class Gap:
     searched: bool
 
     @property
-    def is_ratio(self) -> bool:
-        return self.gap.logarithmic
-
-    @property
     def text(self) -> str:
         return self._of(self.gap) + MARK * self.searched
 
@@ -87,7 +82,7 @@ class Gap:
 
     @property
     def step_text(self) -> str:
-        return f"{'× ' if self.is_ratio else ''}{self._of(self.step)}" if self.step else ""
+        return f"{'× ' if self.gap.logarithmic else ''}{self._of(self.step)}" if self.step else ""
 
     def _of(self, quantity: Estimate) -> str:
         return interval(quantity, RATIO) if quantity.logarithmic else change(quantity, self.metric)
@@ -167,11 +162,6 @@ class Judged:
     @cached_property
     def cells(self) -> list[Cell]:
         return cells(self.experiment, self.runs)
-
-    @property
-    def planned(self) -> set[str]:
-        """The digests of its trials."""
-        return {place.digest for place in places(self.experiment)}
 
     @property
     def ran(self) -> list[Cell]:

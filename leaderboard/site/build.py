@@ -3,7 +3,6 @@
 import ast
 import inspect
 import json
-import math
 import re
 import sys
 from collections import Counter
@@ -27,7 +26,6 @@ from rollcall.benchmark.config.experiment import file_of
 from rollcall.benchmark.config.text import command, counted, first_sentence, strict_json
 from rollcall.benchmark.search.board import Board
 from rollcall.leaderboard import standing
-from rollcall.leaderboard.boards import is_board
 from rollcall.leaderboard.cells import Cell, planned_rounds
 from rollcall.leaderboard.figures import board_chart, orders_chart, paper_curves, ranking_curves
 from rollcall.leaderboard.names import label_name, label_text, labelled, method_name, paper_of
@@ -38,7 +36,7 @@ from rollcall.leaderboard.paper.sentences import claims_list, measured_text, num
 from rollcall.leaderboard.ranking import METHOD, axes, rank
 from rollcall.leaderboard.render import Column, Entry, Number, Table
 from rollcall.leaderboard.runs import Run
-from rollcall.leaderboard.tables import less_printed, paper_table, ranking_table
+from rollcall.leaderboard.tables import beside_printed, paper_table, ranking_table
 
 TEMPLATES = Path(__file__).parent / "templates"
 
@@ -169,13 +167,9 @@ class Shown:
         return f"experiments/{self.experiment.name}.html"
 
     @property
-    def is_board(self) -> bool:
-        return is_board(self.experiment)
-
-    @property
     def size(self) -> str:
         runs = len(set[str]().union(*(cell.trials for cell in self.cells)))  # one may be in several cells
-        return self.origin if self.is_board and self.origin else counted(runs, "run") if runs else "not run"
+        return self.origin if self.experiment.is_board and self.origin else counted(runs, "run") if runs else "not run"
 
 
 def collect(experiment: PaperExperiment, name: str, runs: Sequence[Run], store: Path | None = None) -> Shown:
@@ -183,7 +177,7 @@ def collect(experiment: PaperExperiment, name: str, runs: Sequence[Run], store: 
 
     A board has its kept entries, and those of the user's own in the store.
     """
-    if is_board(experiment):
+    if experiment.is_board:
         return _board(experiment, name, store)
     if experiment.source:
         return _of_paper(experiment, name, runs)
@@ -272,18 +266,11 @@ def _as_printed(
         rows: dict[str, dict[str, dict[str, str]]] = {}
         for cell in cells:
             others = {axis: label for axis, label in cell.labels.items() if axis not in (METHOD, "panel")}
-            known, value = printed_for(cell.labels, metric, numbers), cell.number(metric, last_rounds)
-            if known is None:
+            if printed_for(cell.labels, metric, numbers) is None:
                 continue
-            shared = known.value is None  # our copy has one number for several methods
-            paper = f"({known.shared})*" if shared else metric.text(known.value or 0.0)
-            paper += "" if shared or known.sd is None else f" ± {metric.text(known.sd)}"
-            short = f", {cell.share:.0%} of steps" if value and cell.rounds_run < cell.rounds else ""
-            size = f"{counted(len(cell.runs), 'seed')}{short}" if value else ""
-            less = ""
-            if value is not None and known.value is not None and math.isfinite(value.mean - known.value):
-                less = less_printed(cell, metric, last_rounds, value.mean, known.value)
-            entry = {"measured": str(value or ""), "printed": paper, "less": less, "size": size}
+            measured, paper, less = map(str, beside_printed(cell, cell.labels, metric, last_rounds, numbers))
+            size = counted(len(cell.runs), "seed") if measured else ""
+            entry = {"measured": measured, "printed": paper, "less": less, "size": size}
             rows.setdefault(_setting(experiment, others), {})[cell.labels.get(METHOD, "")] = entry
         if rows:
             lines = [(where, [row.get(method, {}) for method in methods]) for where, row in rows.items()]
@@ -336,7 +323,7 @@ def build(folder: Path, shown: Sequence[Shown], again: str) -> str:
         own = [record for record in records if record["id"] == name and record["first"]]
         by = {pattern: [one for one in own if one["model"] == pattern] for pattern in sorted({r["model"] for r in own})}
         limit, paper = LIMITS[part.limit], paper_of(METHOD, name)
-        on_boards = [(one, row) for one in shown if one.is_board and (row := _row_of(one, name))]
+        on_boards = [(one, row) for one in shown if one.experiment.is_board and (row := _row_of(one, name))]
         write(_place("methods", name), "method", part=part, by=by, limit=limit, paper=paper, boards=on_boards)
     for name, part in models.items():
         own = [record for record in records if record["model"] == name and record["first"]]
@@ -437,7 +424,7 @@ def _setting(experiment: PaperExperiment, labels: Mapping[str, str]) -> str:
 
 def _experiment(one: Shown, claims: Sequence[dict[str, Any]], methods: Mapping[str, Part]) -> dict[str, Any]:
     experiment, file = one.experiment, file_of(one.name)
-    first = command("enter", "METHOD", "--board", one.name) if one.is_board else command("run", one.name)
+    first = command("enter", "METHOD", "--board", one.name) if one.experiment.is_board else command("run", one.name)
     return {
         "one": one,
         "ids": {method_name(name): name for name in methods},

@@ -73,7 +73,7 @@ def leaderboard(
     from rollcall.leaderboard.runs import finished
 
     chosen = PaperExperiment.read(experiment)
-    if boards.is_board(chosen):
+    if chosen.is_board:
         other: dict[str, Any] = {"--variant": variant, "--metric": metric, "--only": only, "--overall": overall}
         other |= {"--last-rounds": last_rounds, "--x": x, "--mlflow": mlflow, "--format csv": form == "csv"}
         if given := [option for option, value in other.items() if value]:
@@ -205,7 +205,6 @@ def compare(
     cells are compared if their other settings are equal, after equal rounds.
     """
     from rollcall.leaderboard import render
-    from rollcall.leaderboard.boards import is_board
     from rollcall.leaderboard.ranking import metric_of
     from rollcall.leaderboard.runs import finished
     from rollcall.leaderboard.tables import Comparison, comparison_tables, how, pairs
@@ -215,7 +214,7 @@ def compare(
     seen: list[tuple[set[str], set[str]]] = []
     labels: set[str] = set()
     asked = [PaperExperiment.read(experiment)] if experiment else []
-    if asked and is_board(asked[0]):
+    if asked and asked[0].is_board:
         at = command("leaderboard", experiment, "--against", b)
         raise SettingError(f"experiment: {experiment} is a board; its methods are compared by: {at}")
     if mine:
@@ -278,13 +277,11 @@ def _cells(experiment: PaperExperiment, a: str, b: str, runs: "list[Run]", metri
 
 def _grids(store: Path) -> Iterator[tuple[PaperExperiment, set[str]]]:
     """The experiments of the suite and those with own runs, no boards; each with the labels of its grids."""
-    from rollcall.leaderboard.boards import is_board
-
     records = [*store.glob(f"*/{RECORD}"), *store.glob(f"*/*/{RECORD}")]
     files = [file for record in records if Path(file := file_of_runs(record.parent)).is_file()]
     for name in dict.fromkeys([*names(), *(file for file in files if LIBRARY not in Path(file).parents)]):
         experiment = PaperExperiment.read(name)
         grids = [experiment.axes, *(variant.grid for variant in experiment.variants.values())]
         known = {PAPER, *experiment.variants, *(label for grid in grids for axis in grid.values() for label in axis)}
-        if not is_board(experiment):
+        if not experiment.is_board:
             yield experiment, known

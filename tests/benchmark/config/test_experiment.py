@@ -110,7 +110,9 @@ def test_an_experiment_made_of_anothers_trials(tmp_path):
     (tmp_path / "base.yaml").write_text(yaml.safe_dump(base))
     other = {"title": "O", "base": str(tmp_path / "base.yaml"), "subset": {"algorithm": "mifa"}}
     (tmp_path / "other.yaml").write_text(yaml.safe_dump(other | {"base": str(tmp_path / "other.yaml")}))
-    with pytest.raises(SettingError, match=r"^other.yaml: base: .*other.yaml' is not allowed; must be the name or the "):
+    with pytest.raises(
+        SettingError, match=r"^other.yaml: base: .*other.yaml' is not allowed; must be the name or the "
+    ):
         Experiment.read(str(tmp_path / "other.yaml"))
     (tmp_path / "other.yaml").write_text(yaml.safe_dump(other))
     found = Experiment.read(str(tmp_path / "other.yaml"))
