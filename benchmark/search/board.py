@@ -12,9 +12,10 @@ from functools import cached_property
 from typing import Any
 
 from rollcall.benchmark.config.choice import read
-from rollcall.benchmark.config.digest import RESULTS, digest
+from rollcall.benchmark.config.digest import RESULTS, digest, serialised
 from rollcall.benchmark.config.errors import SettingError, listed
 from rollcall.benchmark.config.experiment import Experiment, Search, file_of, names, places, put, put_all
+from rollcall.benchmark.config.trial import Evaluation
 from rollcall.benchmark.search.cells import VALIDATION, refusal
 from rollcall.benchmark.search.space import assignments, domain, draw_points
 
@@ -70,14 +71,9 @@ class Board:
     def conditions(self, label: str, method: Any = None) -> dict[str, Spec]:
         """The settings of a method by condition. One that is not of the board has all conditions of the first panel."""
         experiment = self.experiment
-        if label not in self.methods or method is not None:
-            first = next(iter(experiment.panels))
-            experiment = experiment.model_copy(
-                update={
-                    "panels": {first: experiment.panels[first]},
-                    "grid": experiment.grid | {"algorithm": {label: method}},
-                }
-            )
+        if method is not None and serialised(method) != serialised(self.methods.get(label)):
+            first, panel = next(iter(experiment.panels.items()))
+            experiment = experiment.model_copy(update={"panels": {first: panel}}).joined("algorithm", {label: method})
         points = places(experiment.only({"algorithm": [label]}).varied({"seed": [0]}))
         return {
             "/".join(name for axis, name in point.labels.items() if axis not in ("panel", "algorithm")): point.spec
@@ -98,7 +94,7 @@ class Board:
         """The settings of a sample's trial: it evaluates held-out training data, in the last rounds alone."""
         evaluation = {
             "every": spec["rounds"],
-            "last": {"rounds": self.last, "every": self.window(spec)},
+            "last": {"rounds": self.last, "every": Evaluation.model_validate(spec.get("evaluation", {})).step},
             "splits": ["validation"],
         }
         held = put(spec, "task.validation", VALIDATION)
@@ -107,12 +103,6 @@ class Board:
     def final(self, spec: Spec, point: Mapping[str, Any], seed: int) -> Spec:
         """The settings of a final run's trial."""
         return put_all(spec, point) | {"seed": seed}
-
-    @staticmethod
-    def window(spec: Spec) -> int:
-        """Rounds between two evaluations in the last rounds."""
-        evaluation = spec.get("evaluation", {})
-        return int(evaluation.get("last", evaluation).get("every", 10))
 
     def space(self, label: str, method: Any, text: str = "") -> dict[str, Any]:
         """The space of a method: the shared settings that it allows, and at most one option of its own.
@@ -151,5 +141,5 @@ def boards() -> list[str]:
 
 def best(scores: Sequence[float | None]) -> int | None:
     """The number of the best sample, of equal ones the first; None if all diverged."""
-    finite = [index for index, score in enumerate(scores) if score is not None]
-    return max(finite, key=lambda index: (scores[index], -index)) if finite else None
+    finite = [(score, -index) for index, score in enumerate(scores) if score is not None]
+    return -max(finite)[1] if finite else None

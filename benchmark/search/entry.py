@@ -184,8 +184,7 @@ class Plan:
     def __init__(self, board: Board, method: Method, store: Path) -> None:
         """Raise `SettingError` if no condition is possible."""
         self.board, self.method, self.store = board, method, store
-        known = method.label in board.methods and method.algorithm == board.methods[method.label]
-        conditions = board.conditions(method.label, None if known else method.algorithm)
+        conditions = board.conditions(method.label, method.algorithm)
         self.draws = [board.draws(method.space, search) for search in range(len(board.search.seeds))]
         self.impossible = {name: "left out by the board" for name in board.patterns if name not in conditions}
         for name, spec in list(conditions.items()):
@@ -360,8 +359,6 @@ def problems(entry: Entry, board: Board, trust: bool = False) -> list[str]:
 
 def conditions_of(entry: Entry, board: Board, folder: Path) -> dict[str, dict[str, Any]]:
     """The settings of an entry's method by condition. The user's own files are written into a folder."""
-    if entry.method in board.methods and entry.algorithm == serialised(board.methods[entry.method]):
-        return board.conditions(entry.method)
     (folder / "source").mkdir(exist_ok=True)
     for name, text in entry.source.items():
         (folder / "source" / Path(name).name).write_text(text, encoding="utf-8")
