@@ -44,18 +44,18 @@ class TrainingSetup:
     """Settings that are the same in all rounds of a run, for `Algorithm.check`.
 
     Attributes:
-        method: its name, for messages.
         steps: K, local steps; None if clients take different numbers of steps (epochs).
         plain_server: whether the server adds the update to its model as it is: SGD with lr 1 and no momentum.
         momentum: momentum of the clients' SGD.
         keep_momentum: whether the clients' momentum is kept over rounds.
+        method: the method's name, for messages.
     """
 
-    method: str
     steps: int | None
     plain_server: bool = True
     momentum: float = 0.0
     keep_momentum: bool = False
+    method: str = "this method"
 
     def need(self, *needs: str) -> None:
         """Raise ValueError unless the settings meet these `Algorithm.needs`."""
@@ -69,7 +69,8 @@ class TrainingSetup:
         }
         for name in needs:
             if name not in rules:
-                raise ValueError(f"needs: {name!r} is not allowed in {self.method}; must be one of {', '.join(rules)}")
+                must = f"must be a tuple of names out of {', '.join(rules)}"
+                raise ValueError(f"needs: {name!r} is not allowed in {self.method}; {must}")
             met, value, because, allowed = rules[name]
             if not met:
                 raise ValueError(f"{value} is not allowed with {self.method}, {because}; must be {allowed}")
@@ -360,12 +361,11 @@ class Algorithm(ABC, Generic[State]):
         return ()
 
     def check(self, setting: TrainingSetup) -> None:
-        """Raise for settings that the method does not allow, before the run starts; by default those that miss `needs`.
+        """Raise for settings that the method does not allow besides `needs`, before the run starts.
 
         Raises:
             ValueError: in the form `field: value is not allowed with ...; must be ...`.
         """
-        setting.need(*self.needs)
 
     @abstractmethod
     def init(self, x: Vector, clients: int) -> State:

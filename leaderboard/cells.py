@@ -206,8 +206,8 @@ def planned_rounds(experiment: Experiment) -> int:
 def kept_runs(experiment: Experiment) -> tuple[int, int]:
     """How many runs of an experiment the kept results have with all rounds, and with fewer."""
     made = [(run, cell) for cell in cells(experiment, unarchive(experiment.home)) for run in cell.runs.values()]
-    complete = {run.digest for run, cell in made if run.rounds >= cell.rounds}  # one may be in several cells
-    return len(complete), len({run.digest for run, _ in made} - complete)
+    shorter = {run.digest for run, cell in made if run.rounds < cell.rounds}  # one may be in several cells
+    return len({run.digest for run, _ in made} - shorter), len(shorter)
 
 
 def after_equal_rounds(cell: Cell, other: Cell) -> tuple[Cell, Cell]:

@@ -1,4 +1,4 @@
-"""For who has a Tuner of Ray already: the trials of an experiment as a trainable (docs/howto/libraries.md)."""
+"""For those who have a Tuner of Ray already: the trials of an experiment as a trainable (docs/howto/libraries.md)."""
 
 from collections.abc import Callable
 from pathlib import Path

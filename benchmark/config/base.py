@@ -54,10 +54,8 @@ def load_yaml(path: Path, edited: Callable[[str], str] = str) -> Any:
     """
 
     def beside(leaf: Any) -> Any:
-        if not isinstance(leaf, str) or not leaf.endswith(DATA_FILES) or ":" in leaf:  # PACKAGE:PATH
-            return leaf
-        is_sentence = " " in leaf and not (path.parent / leaf).is_file()
-        return leaf if is_sentence else str(path.parent / leaf)
+        is_file = isinstance(leaf, str) and leaf.endswith(DATA_FILES) and ":" not in leaf  # else PACKAGE:PATH
+        return str(path.parent / leaf) if is_file else leaf
 
     try:
         return mapped(parsed(edited(path.read_text(encoding="utf-8"))), beside)

@@ -9,7 +9,7 @@ import inspect
 import re
 import sys
 import typing
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, field
 from functools import cache, cached_property, partial, update_wrapper
@@ -266,8 +266,10 @@ def read(kind: str, value: Any) -> Choice:
         raise SettingError(f"name: is missing in {in_yaml(value)}; must be {_names(kind, None)}")
     chosen = find(kind, name)
     supplied = 1 if isinstance(chosen.factory, Instance) else len(KINDS[kind].parameters)
-    of = _model if isinstance(chosen.factory, Hashable) else _model.__wrapped__  # as an instance of a plain dataclass
-    model = of(chosen.factory, supplied)
+    try:
+        model = _model(chosen.factory, supplied)
+    except TypeError:  # it cannot be hashed, such as an object with a list
+        model = _model.__wrapped__(chosen.factory, supplied)
     settings = for_pydantic(chosen.options | settings, model, f"an option of {chosen.name}")
     try:
         return dataclasses.replace(chosen, options=dict(model.model_validate(settings)))

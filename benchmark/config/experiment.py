@@ -253,13 +253,6 @@ class Experiment(Settings):
     def _mentions_known_labels(self) -> Self:
         if not self.trial and not any(panel.analysis or panel.trial for panel in self.panels.values()):
             raise SettingError("trial: is missing; it must be given")
-        for field, seeds in (
-            ("grid.seed", self.axes.get("seed", {}).values()),
-            ("trial.seed", [self.trial.get("seed", 0)]),
-        ):
-            for seed in seeds:  # read before any trial is validated
-                if not isinstance(seed, Real) or seed < 0:
-                    raise SettingError(f"{field}: {seed!r} is not allowed; must be a whole number from 0")
         shown = self.shown
         parts: dict[str, Experiment | Variant] = {"": self}
         parts |= {f"variants.{name}.": variant for name, variant in self.variants.items()}
@@ -275,8 +268,10 @@ class Experiment(Settings):
         return self
 
     @classmethod
-    def read(cls, name: str) -> Self:
+    def read(cls, name: str, derived: Sequence[Path] = ()) -> Self:
         """An experiment of the suite by its name, or any experiment by the path of its YAML file.
+
+        `derived` are the files that it is the base of.
 
         Raises SettingError: the experiment does not exist, or one of its keys is not allowed.
         """
@@ -293,12 +288,12 @@ class Experiment(Settings):
         try:
             spec = own
             if "base" in content:
-                of = content["base"]
-                if not isinstance(of, str) or file_of(of).resolve() == path.resolve():
+                of, chain = content["base"], [*derived, path.resolve()]
+                if not isinstance(of, str) or file_of(of).resolve() in chain:
                     raise SettingError(
                         f"base: {of!r} is not allowed; must be the name or the file of another experiment"
                     )
-                base = cls.read(of).model_dump()
+                base = cls.read(of, chain).model_dump()
                 if isinstance(own.get("grid"), dict):
                     own["grid"] = base["grid"] | own["grid"]  # the other axes stay
                 if isinstance(own.get("variants"), dict):  # those named stay, with what the base says of them
@@ -491,7 +486,11 @@ class GridPoint:
 
     @property
     def seed(self) -> int:
-        return int(self.spec.get("seed", 0))
+        seed = self.spec.get("seed", 0)  # not validated yet
+        whole = isinstance(seed, Real) and not isinstance(seed, bool) and float(seed).is_integer()
+        if not whole or seed < 0:
+            raise SettingError(f"seed: {seed!r} is not allowed; must be a whole number from 0")
+        return int(seed)
 
     @property
     def rounds(self) -> int:

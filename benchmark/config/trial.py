@@ -203,7 +203,9 @@ class Trial(Spec):
             method = self.algorithm.build()
         label, local, server = self.algorithm.label, self.local, self.server
         try:
-            method.check(TrainingSetup(label, local.common_steps, server.plain, local.momentum, local.keep_momentum))
+            setup = TrainingSetup(local.common_steps, server.plain, local.momentum, local.keep_momentum, label)
+            setup.need(*method.needs)
+            method.check(setup)
         except ValueError as error:
             raise SettingError(str(error)) from None
         target = self.target if isinstance(self.target, str) else "an array"

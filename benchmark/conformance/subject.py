@@ -101,7 +101,9 @@ class Subject:
         """With the number of local steps that the algorithm accepts."""
         for steps in (3, 1):
             try:
-                choice.build().check(TrainingSetup(choice.label, steps))
+                method, setup = choice.build(), TrainingSetup(steps, method=choice.label)
+                setup.need(*method.needs)
+                method.check(setup)
                 return cls(choice, steps)
             except ValueError as error:
                 refusal = error

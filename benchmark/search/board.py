@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
+from rollcall.benchmark.config.base import validated
 from rollcall.benchmark.config.choice import read
 from rollcall.benchmark.config.digest import RESULTS, digest, serialised
 from rollcall.benchmark.config.errors import SettingError, listed
@@ -94,7 +95,7 @@ class Board:
         """The settings of a sample's trial: it evaluates held-out training data, in the last rounds alone."""
         evaluation = {
             "every": spec["rounds"],
-            "last": {"rounds": self.last, "every": Evaluation.model_validate(spec.get("evaluation", {})).step},
+            "last": {"rounds": self.last, "every": validated(Evaluation, spec.get("evaluation", {})).step},
             "splits": ["validation"],
         }
         held = put(spec, "task.validation", VALIDATION)

@@ -170,7 +170,9 @@ def run_group(jobs: Sequence[Job], requested: Callable[[], bool] = lambda: False
             serve(engine, [seat.request for seat in ready if seat.request])
             for seat in ready:
                 seat.seconds += (monotonic() - began) / len(ready)
-    return {seat.job.trial.name: seat.error for seat in seats if seat.error} if together else run_inline(jobs)
+    if not together:
+        return run_inline(jobs)
+    return {seat.job.trial.name: seat.error for seat in seats if seat.error}
 
 
 def serve(engine: Engine, requests: Iterable[Request]) -> None:

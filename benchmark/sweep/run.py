@@ -121,9 +121,8 @@ def run_jobs(jobs: Sequence["Job"], execution: Execution, table: Callable[[], st
     from rollcall.benchmark.sweep.progress import View
 
     todo, grid = [job for job in jobs if not job.ended], None
-    if not jobs or not (
-        todo or os.environ.get("MLFLOW_TRACKING_URI")
-    ):  # else the server may lack runs made before it was set
+    # With a server of MLflow, which may lack runs made before it was set, there is something to do.
+    if not jobs or not (todo or os.environ.get("MLFLOW_TRACKING_URI")):
         return Sweep(jobs, ())
     view = View(jobs, execution.console)
     with mirrored(jobs[0].experiment, execution, table), view.progress, repeating(view.look, 1.0):

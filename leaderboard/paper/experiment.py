@@ -131,9 +131,8 @@ class Claim(Settings):
             raise SettingError("least: is missing; a claim must have least, most or both")
         if sum(option is not None for option in (self.minus, self.over, self.along)) > 1:
             raise SettingError("minus: is not allowed beside over or along; must be one of the three")
-        of_threshold = self.metric is not None and self.metric.threshold is not None
-        if self.over_round is not None and (self.quantity != "final" or of_threshold):
-            raise SettingError("over_round: is not allowed beside a time-average, a maximum or a threshold")
+        if self.over_round is not None and self.quantity != "final":
+            raise SettingError("over_round: is not allowed beside a time-average or a maximum")
         if self.tag != "ours" and not self.section:
             raise SettingError(f"section: is missing; a claim of the {self.tag} must say where it is stated")
         if self.tag == "paper" and self.statement is None:
@@ -195,6 +194,9 @@ class PaperExperiment(Experiment):
         for path, part in parts.items():
             for number, claim in enumerate(part.claims):
                 at = f"{path}claims.{number}"
+                named = [claim.metric or self.report.metrics[0], *(one.metric for one in claim.readings.values())]
+                if claim.over_round and any(one is not None and one.threshold is not None for one in named):
+                    raise SettingError(f"{at}.over_round: is not allowed beside a threshold")
                 for key in ("where", "of", "minus", "over"):
                     check_labels(f"{at}.{key}", getattr(claim, key) or {}, shown)
                 chosen: list[tuple[str, str | None, Iterable[str]]] = [

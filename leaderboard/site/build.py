@@ -269,7 +269,8 @@ def _as_printed(
             if printed_for(cell.labels, metric, numbers) is None:
                 continue
             measured, paper, less = map(str, beside_printed(cell, cell.labels, metric, last_rounds, numbers))
-            size = counted(len(cell.runs), "seed") if measured else ""
+            short = f", {cell.share:.0%} of steps" if cell.rounds_run < cell.rounds and "%)" not in less else ""
+            size = f"{counted(len(cell.runs), 'seed')}{short}" if measured else ""
             entry = {"measured": measured, "printed": paper, "less": less, "size": size}
             rows.setdefault(_setting(experiment, others), {})[cell.labels.get(METHOD, "")] = entry
         if rows:
@@ -318,7 +319,7 @@ def build(folder: Path, shown: Sequence[Shown], again: str) -> str:
     write("statements.html", "statements", stated=stated, prefixes=PAPERS)
     write("verdicts.html", "verdicts", verdicts=VERDICTS)
     for one in shown:
-        write(one.page, "experiment", **_experiment(one, claims, methods))
+        write(one.page, "experiment", **_experiment(one, claims, ids))
     for name, part in methods.items():
         own = [record for record in records if record["id"] == name and record["first"]]
         by = {pattern: [one for one in own if one["model"] == pattern] for pattern in sorted({r["model"] for r in own})}
@@ -422,12 +423,12 @@ def _setting(experiment: PaperExperiment, labels: Mapping[str, str]) -> str:
     return ", ".join(titles.get((axis, label)) or label_text(axis, label) for axis, label in labels.items() if label)
 
 
-def _experiment(one: Shown, claims: Sequence[dict[str, Any]], methods: Mapping[str, Part]) -> dict[str, Any]:
+def _experiment(one: Shown, claims: Sequence[dict[str, Any]], ids: Mapping[str, str]) -> dict[str, Any]:
     experiment, file = one.experiment, file_of(one.name)
     first = command("enter", "METHOD", "--board", one.name) if one.experiment.is_board else command("run", one.name)
     return {
         "one": one,
-        "ids": {method_name(name): name for name in methods},
+        "ids": ids,
         "claims": [claim for claim in claims if claim["told"].experiment is experiment],
         "commands": f"{first}\n{command('leaderboard', one.name)}",
         "yaml": file.read_text(encoding="utf-8") if file.is_file() else "",

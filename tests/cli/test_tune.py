@@ -47,14 +47,16 @@ def test_the_command_for_the_final_table_runs(tmp_path, store, capsys, monkeypat
     assert "in my runs/tiny" in output
 
 
-def test_searched_rates_are_marked_in_an_experiment_of_anothers_trials(tmp_path, store, capsys):
+@pytest.mark.parametrize("searched", ["other", "tiny"])
+def test_searched_rates_are_marked_in_an_experiment_of_anothers_trials(searched, tmp_path, store, capsys):
     file = write(tmp_path)
     other = tmp_path / "other.yaml"
     other.write_text(f"title: Other\nbase: {file}\n")
     how = ["--rounds", "2", "--executor", "inline", "--store", str(store)]
-    assert rollcall(capsys, "tune", str(other), "--space", "local.lr=0.07", *ARGUMENTS, *how)[0] == 0
-    answer = str(store / "other" / "tuned.yaml")
-    assert rollcall(capsys, "run", str(other), "--tuned", answer, *how)[0] == 0
+    one = str(tmp_path / f"{searched}.yaml")
+    assert rollcall(capsys, "tune", one, "--space", "local.lr=0.07", *ARGUMENTS, *how)[0] == 0
+    answer = str(store / searched / "tuned.yaml")
+    assert rollcall(capsys, "run", one, "--tuned", answer, *how)[0] == 0
     assert "‡" in rollcall(capsys, "leaderboard", str(other), "--against", "fedavg", "--store", str(store))[1]
 
 

@@ -1,5 +1,8 @@
 """Experiments: from the file to the places of the grid, and how the command line changes them."""
 
+from dataclasses import replace
+
+import numpy as np
 import pytest
 import yaml
 
@@ -78,8 +81,6 @@ def override(**when):
         (override(algo="fedavg"), "overrides.1.when: 'algo' is not allowed; must be one of panel, algorithm, local.lr"),
         (override(panel="a") | {"panels": {"": {}}}, "overrides.1.when: 'panel' is not allowed; must be one of algorithm"),
         ({"grid": {"seed": []}}, "grid.seed: [] is not allowed; must have 1 or more values"),
-        ({"grid": {"seed": ["one"]}}, "grid.seed: 'one' is not allowed; must be a whole number from 0"),
-        ({"trial": {**BASE["trial"], "seed": -1}}, "trial.seed: -1 is not allowed; must be a whole number from 0"),
     ],
 )  # fmt: skip
 def test_an_axis_or_a_label_that_no_grid_has_is_refused(change, complaint):
@@ -87,6 +88,14 @@ def test_an_axis_or_a_label_that_no_grid_has_is_refused(change, complaint):
     with pytest.raises(SettingError) as caught:
         validated(Experiment, content)
     assert str(caught.value).partition(". Did you mean ")[0] == complaint
+
+
+@pytest.mark.parametrize("seed", ["one", -1, 0.5, float("nan"), True, None])
+def test_a_seed_is_refused_before_a_trial_is_read(seed):
+    (first, *_) = places(validated(Experiment, BASE | {"grid": {"algorithm": ["fedavg"]}}).varied({"seed": [seed]}))
+    with pytest.raises(SettingError, match=f"^seed: {seed!r} is not allowed; must be a whole number from 0"):
+        first.seed  # noqa: B018
+    assert replace(first, spec={"seed": np.int64(3)}).seed == replace(first, spec={"seed": 3.0}).seed == 3
 
 
 @pytest.mark.parametrize(
@@ -109,11 +118,11 @@ def test_an_experiment_made_of_anothers_trials(tmp_path):
     base = {key: value for key, value in BASE.items() if key != "name"}
     (tmp_path / "base.yaml").write_text(yaml.safe_dump(base))
     other = {"title": "O", "base": str(tmp_path / "base.yaml"), "subset": {"algorithm": "mifa"}}
-    (tmp_path / "other.yaml").write_text(yaml.safe_dump(other | {"base": str(tmp_path / "other.yaml")}))
-    with pytest.raises(
-        SettingError, match=r"^other.yaml: base: .*other.yaml' is not allowed; must be the name or the "
-    ):
+    (tmp_path / "base.yaml").write_text(yaml.safe_dump({"base": str(tmp_path / "other.yaml")}))
+    (tmp_path / "other.yaml").write_text(yaml.safe_dump(other))
+    with pytest.raises(SettingError, match=r"^other.yaml: base.yaml: base: .*other.yaml' is not allowed; must be the "):
         Experiment.read(str(tmp_path / "other.yaml"))
+    (tmp_path / "base.yaml").write_text(yaml.safe_dump(base))
     (tmp_path / "other.yaml").write_text(yaml.safe_dump(other))
     found = Experiment.read(str(tmp_path / "other.yaml"))
     assert cells(found) == [(0, "mifa"), (1, "mifa")]

@@ -1,6 +1,7 @@
 """Settings of a trial that are refused, and the line that says so. Mistakes in a user's code: `test_mistakes.py`."""
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 import pytest
@@ -116,13 +117,31 @@ def test_settings_that_several_methods_do_not_allow(methods, changes, complaint)
 
 @dataclass(frozen=True)
 class Hasty(Memoryless):
-    needs = ("no_momentm",)
+    needs: ClassVar = ("no_momentm",)
 
     def round(self, state, x, call, work):
         return None, state
 
 
 def test_a_need_that_does_not_exist_is_refused():
-    message = "^needs: 'no_momentm' is not allowed in Hasty; must be one of one_step, no_momentum, plain_server$"
+    message = "^needs: 'no_momentm' is not allowed in Hasty; must be a tuple of names out of one_step, no_momentum, "
     with pytest.raises(SettingError, match=message):
         Trial.read(TRIAL | {"algorithm": Hasty()})
+
+
+class Careful(Hasty):
+    needs = ("no_momentum",)
+
+    def check(self, setting):
+        if setting.steps == 1:
+            raise ValueError("local.steps: 1 is not allowed with careful; must be more")
+
+
+def test_a_method_may_have_needs_and_a_check():
+    for local, complaint in (
+        ({"steps": 1}, "local.steps: 1 "),
+        ({"steps": 2, "momentum": 0.9}, "local.momentum: 0.9 "),
+    ):
+        with pytest.raises(SettingError, match=f"^{complaint}is not allowed with "):
+            Trial.read(TRIAL | {"algorithm": Careful(), "local": local})
+    Trial.read(TRIAL | {"algorithm": Careful(), "local": {"steps": 2}})

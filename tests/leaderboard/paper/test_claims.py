@@ -279,9 +279,8 @@ def test_what_cannot_be_decided_is_refused():
         claimed({})
     with pytest.raises(SettingError, match="minus: is not allowed beside over or along"):
         claimed(ABOVE | {"along": "seed"})
-    for beside in ({"quantity": "maximum"}, {"metric": "round_of:test/accuracy>=0"}):
-        with pytest.raises(SettingError, match="over_round: is not allowed beside"):
-            claimed(ABOVE | {"over_round": 10} | beside)
+    with pytest.raises(SettingError, match="over_round: is not allowed beside a time-average or a maximum"):
+        claimed(ABOVE | {"over_round": 10, "quantity": "maximum"})
     with pytest.raises(SettingError, match="section: is missing; a claim of the paper must say where it is stated"):
         validated(Claim, ABOVE | {"says": "so"})
     with pytest.raises(SettingError, match="statement: is missing"):
@@ -289,6 +288,10 @@ def test_what_cannot_be_decided_is_refused():
     with pytest.raises(SettingError, match="statement"):
         validated(Claim, ABOVE | {"says": "so", "section": "IV", "statement": "PBC 1"})
     for wrong, message in (
+        (
+            ABOVE | {"over_round": 10, "readings": {"b": {"says": "b", "metric": "round_of:test/accuracy>=0"}}},
+            "over_round: is not allowed beside a threshold",
+        ),
         (ABOVE | {"either": "seed"}, "either: 'seed' is not allowed; must be one of algorithm"),
         (
             {"of": {"algorithm": "fedsgd"}, "least": 0},
