@@ -210,20 +210,20 @@ def _board(experiment: PaperExperiment, name: str, store: Path | None) -> Shown:
 def _of_paper(experiment: PaperExperiment, name: str, runs: Sequence[Run]) -> Shown:
     one, known = reproduction.Judged(experiment, runs), printed(experiment)
     tables: list[tuple[str, Table | None, int]] = []
-    as_printed = []
+    shown_beside = []
     for panel, settings in experiment.panels.items():
         of_panel = [cell for cell in one.cells if cell.labels["panel"] == panel]
         here = [cell for cell in of_panel if cell.runs]
         title = settings.title or panel
         tables.append((title, paper_table(experiment, here, known) if here else None, len(of_panel) - len(here)))
-        as_printed += _as_printed(title, experiment, of_panel, known) if known else []
+        shown_beside += as_printed(title, experiment, of_panel, known) if known else []
     ran = [run for cell in one.ran for run in cell.runs.values()]
     return Shown(
         experiment,
         name,
         one.ran,
         reproduction.origin(ran) if ran else "",
-        sorted(as_printed, key=lambda one: not any(entry.get("measured") for _, row in one[2] for entry in row)),
+        sorted(shown_beside, key=lambda one: not any(entry.get("measured") for _, row in one[2] for entry in row)),
         _printed_of_claims(one.told),
         tables,
         one.told,
@@ -252,7 +252,7 @@ def _printed_of_claims(told: Sequence[Told]) -> Table | None:
     return Table(heads, rows, "size: whether the printed number is within the 95 % interval") if rows else None
 
 
-def _as_printed(
+def as_printed(
     title: str, experiment: PaperExperiment, cells: Sequence[Cell], numbers: Sequence[Printed]
 ) -> list[tuple[str, list[str], list[tuple[str, list[dict[str, str]]]]]]:
     """Tables of a panel as the paper has them, one for each metric with printed numbers: conditions x methods.

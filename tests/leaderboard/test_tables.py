@@ -9,6 +9,7 @@ from rollcall.benchmark.config.metric import Metric
 from rollcall.leaderboard.cells import cells
 from rollcall.leaderboard.paper.claims import check_claim
 from rollcall.leaderboard.render import latex
+from rollcall.leaderboard.site.build import as_printed
 from rollcall.leaderboard.tables import long_rows, paper_table
 from tests.support.results import COMPARED, diverging, ends, experiment, runs
 
@@ -67,6 +68,20 @@ def test_a_difference_has_an_interval_and_fewer_rounds_their_share_of_the_steps(
     assert beside(type(COMPARED).model_validate(content | {"trial": trial})).endswith(f" at {share:.0%})")
     own = trial | {"local": falling | {"schedule": "mine.py:falling"}}  # its code is not run
     assert beside(type(COMPARED).model_validate(content | {"trial": own})).endswith(" at 50%)")
+
+
+def test_a_page_says_the_share_of_the_steps_where_no_difference_says_it(numbers):
+    """Under `often` the copy prints one number for both methods; under `seldom` 40 for mifa."""
+    half = cells(COMPARED, runs(COMPARED, ends, rounds=50))
+    ((_, methods, lines),) = as_printed("", COMPARED, half, numbers)
+    (often, shared), (seldom, own) = lines
+    assert (methods, often, seldom) == (["fedavg", "mifa"], "often", "seldom")
+    assert shared[1] == {
+        "measured": "80.0 ± 10.0", "printed": "(61.5 ± 0.5)*", "less": "", "size": "3 seeds, 50% of steps",
+    }  # fmt: skip
+    assert own[1] == {
+        "measured": "80.0 ± 10.0", "printed": "40.0", "less": "(+40.0 [+15.2, +64.8] at 50%)", "size": "3 seeds",
+    }  # fmt: skip
 
 
 def test_a_cell_with_a_diverged_seed_has_no_mean(numbers):
