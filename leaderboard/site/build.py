@@ -269,8 +269,9 @@ def as_printed(
             if printed_for(cell.labels, metric, numbers) is None:
                 continue
             measured, paper, less = map(str, beside_printed(cell, cell.labels, metric, last_rounds, numbers))
-            short = f", {cell.share:.0%} of steps" if cell.rounds_run < cell.rounds and "%)" not in less else ""
-            size = f"{counted(len(cell.runs), 'seed')}{short}" if measured else ""
+            size = counted(len(cell.runs), "seed") if measured else ""
+            if measured and cell.rounds_run < cell.rounds and "%)" not in less:
+                size += f", {cell.share:.0%} of steps"
             entry = {"measured": measured, "printed": paper, "less": less, "size": size}
             rows.setdefault(_setting(experiment, others), {})[cell.labels.get(METHOD, "")] = entry
         if rows:
