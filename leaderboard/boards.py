@@ -171,13 +171,12 @@ def _notes(runs: Sequence[Run], store: Path, missing: Sequence[Metric]) -> list[
 def _searches(experiment: PaperExperiment, store: Path, runs: Sequence[Run]) -> dict[str, str]:
     """The settings that a search found: of the experiment's file, and of `rollcall tune` in this store."""
     searched, suffix = searches(experiment, runs), f"-{experiment.variant}" if experiment.variant else ""
-    for name in dict.fromkeys((experiment.home, experiment.name)):  # its runs may be those of its base
-        file = store / name / f"tuned{suffix}.yaml"
-        if file.is_file():
-            from rollcall.benchmark.search.answer import Tuned
+    names = dict.fromkeys((experiment.home, experiment.name))  # its runs may be those of its base
+    for file in filter(Path.is_file, (store / name / f"tuned{suffix}.yaml" for name in names)):
+        from rollcall.benchmark.search.answer import Tuned
 
-            with suppress(SettingError):  # a damaged file is no reason to show no table
-                searched |= searches(Tuned.read(file).applied(experiment), runs)
+        with suppress(SettingError):  # a damaged file is no reason to show no table
+            searched |= searches(Tuned.read(file).applied(experiment), runs)
     return searched
 
 

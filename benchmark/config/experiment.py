@@ -271,7 +271,7 @@ class Experiment(Settings):
     def read(cls, name: str, derived: Sequence[Path] = ()) -> Self:
         """An experiment of the suite by its name, or any experiment by the path of its YAML file.
 
-        `derived` are the files that it is the base of.
+        `derived` are the files that have it as their base; none of them may be its own.
 
         Raises SettingError: the experiment does not exist, or one of its keys is not allowed.
         """
@@ -288,12 +288,10 @@ class Experiment(Settings):
         try:
             spec = own
             if "base" in content:
-                of, chain = content["base"], [*derived, path.resolve()]
-                if not isinstance(of, str) or file_of(of).resolve() in chain:
-                    raise SettingError(
-                        f"base: {of!r} is not allowed; must be the name or the file of another experiment"
-                    )
-                base = cls.read(of, chain).model_dump()
+                source, derived = content["base"], [*derived, path.resolve()]
+                if not isinstance(source, str) or file_of(source).resolve() in derived:
+                    raise SettingError(f"base: {source!r} is not allowed; must be another experiment's name or file")
+                base = cls.read(source, derived).model_dump()
                 if isinstance(own.get("grid"), dict):
                     own["grid"] = base["grid"] | own["grid"]  # the other axes stay
                 if isinstance(own.get("variants"), dict):  # those named stay, with what the base says of them

@@ -153,7 +153,8 @@ def run_group(jobs: Sequence[Job], requested: Callable[[], bool] = lambda: False
             federation.participation.__dict__ |= {"active": active}
         engine = federations[0].engine.of(sys.maxsize)
         together = isinstance(engine, Vectorised) and not federations[0].model.buffer_names
-        seats = [Seat(*one, engine) for one in zip(jobs, federations, strict=True)] if together else []
+        pairs = zip(jobs, federations, strict=True) if together else ()
+        seats = [Seat(job, federation, engine) for job, federation in pairs]
         ready = seats
         while ready:
             for seat in ready:

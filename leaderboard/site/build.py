@@ -210,20 +210,20 @@ def _board(experiment: PaperExperiment, name: str, store: Path | None) -> Shown:
 def _of_paper(experiment: PaperExperiment, name: str, runs: Sequence[Run]) -> Shown:
     one, known = reproduction.Judged(experiment, runs), printed(experiment)
     tables: list[tuple[str, Table | None, int]] = []
-    shown_beside = []
+    compared = []
     for panel, settings in experiment.panels.items():
         of_panel = [cell for cell in one.cells if cell.labels["panel"] == panel]
         here = [cell for cell in of_panel if cell.runs]
         title = settings.title or panel
         tables.append((title, paper_table(experiment, here, known) if here else None, len(of_panel) - len(here)))
-        shown_beside += as_printed(title, experiment, of_panel, known) if known else []
+        compared += as_printed(title, experiment, of_panel, known) if known else []
     ran = [run for cell in one.ran for run in cell.runs.values()]
     return Shown(
         experiment,
         name,
         one.ran,
         reproduction.origin(ran) if ran else "",
-        sorted(shown_beside, key=lambda one: not any(entry.get("measured") for _, row in one[2] for entry in row)),
+        sorted(compared, key=lambda one: not any(entry.get("measured") for _, row in one[2] for entry in row)),
         _printed_of_claims(one.told),
         tables,
         one.told,

@@ -91,6 +91,8 @@ def test_a_part_is_shown_with_its_options(capsys, tmp_path):
     assert "\nIs mine.\n" in rollcall(capsys, "show", f"{tmp_path}/own.py:Mine")[1]
     (tmp_path / "told.py").write_text(f"'Is told.'\n{own}")
     assert "\nIs told.\n" in rollcall(capsys, "show", f"{tmp_path}/told.py:Mine")[1]
+    (tmp_path / "part.py").write_text(f"import functools\n{half}mine = functools.partial(half, rate=0.1)\n")
+    assert "Halves." in rollcall(capsys, "show", f"schedule/{tmp_path}/part.py:mine")[1]
     assert "Did you mean fedau?" in rollcall(capsys, "show", "fedua")[2]
     assert "must be one of probability/constant, schedule/constant" in rollcall(capsys, "show", "constant")[2]
 

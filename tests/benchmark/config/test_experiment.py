@@ -105,7 +105,7 @@ def test_a_seed_is_refused_before_a_trial_is_read(seed):
         ("title: [", "is not YAML"),
         ("- 1", "holds no settings"),
         ("title: Half", "trial: is missing"),
-        ("base: 3", "base: 3 is not allowed; must be the name or the file of another experiment"),
+        ("base: 3", "base: 3 is not allowed; must be another experiment's name or file"),
     ],
 )
 def test_readable_errors(text, complaint, tmp_path):
@@ -120,7 +120,9 @@ def test_an_experiment_made_of_anothers_trials(tmp_path):
     other = {"title": "O", "base": str(tmp_path / "base.yaml"), "subset": {"algorithm": "mifa"}}
     (tmp_path / "base.yaml").write_text(yaml.safe_dump({"base": str(tmp_path / "other.yaml")}))
     (tmp_path / "other.yaml").write_text(yaml.safe_dump(other))
-    with pytest.raises(SettingError, match=r"^other.yaml: base.yaml: base: .*other.yaml' is not allowed; must be the "):
+    with pytest.raises(
+        SettingError, match=r"^other.yaml: base.yaml: base: .*other.yaml' is not allowed; must be another "
+    ):
         Experiment.read(str(tmp_path / "other.yaml"))
     (tmp_path / "base.yaml").write_text(yaml.safe_dump(base))
     (tmp_path / "other.yaml").write_text(yaml.safe_dump(other))

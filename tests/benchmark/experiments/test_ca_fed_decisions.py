@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from lightning.pytorch import Callback
 
+from rollcall import simulate
 from rollcall.benchmark.experiments.ca_fed import analyses
 from rollcall.benchmark.experiments.ca_fed.analyses import decisions, summary
 
@@ -63,3 +64,19 @@ def test_the_summary_by_hand():
     shares = {f"left_out/{c}": 0.0 for c in (5, 6, 7)} | {"left_out/8": 0.25, "left_out/9": 0.625}
     assert row == pytest.approx({"round": 0, "left_out/often": 0.125, "least_of_6_to_9": 0.0, "rare": 7 / 12, **shares})
     assert summary(np.zeros((3, 20), dtype=bool))["rare"][0] == 1
+
+
+def test_a_client_that_is_never_available_counts_as_left_out():
+    """Its estimated loss stays at that of round 0. pi_i = 0, so that alpha_i / pi_i is infinite."""
+    trial = {
+        "task": {"name": "quadratic", "targets": [1.0, 1.0, 5.0]},
+        "participation": {
+            "name": "trace", "mask": [[1, 1, 0], [1, 0, 0]], "stationary": [1.0, 0.5, 0.0], "correlation": [0.1, 0.2, 0.9],
+        },
+        "algorithm": {"name": "ca_fed", "kappa2": 0.001, "least": "zero"},
+        "local": {"lr": 0.5},
+        "rounds": 20,
+    }  # fmt: skip
+    recorded = analyses.Decisions()
+    simulate(trial, callbacks=[recorded])
+    assert recorded.left_out[-1][2]

@@ -52,6 +52,12 @@ def test_a_damaged_file_is_found_and_set_aside(name, tmp_path):
     assert is_whole(folder)
 
 
+def test_a_status_without_settings_is_examined(tmp_path):
+    (tmp_path / "status.json").write_text('{"finished": 5}')
+    (finding,) = examine(tmp_path)
+    assert finding.problem == "it says finished, but model.npz is missing"
+
+
 def test_a_damaged_line_is_named(tmp_path):
     (tmp_path / "metrics.jsonl").write_text('{"round": 0}\n{"rou\n{"round": 10}\n')
     with pytest.raises(Damaged, match=r"metrics.jsonl is damaged \(line 2 is not an evaluation\)"):

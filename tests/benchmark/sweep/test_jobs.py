@@ -14,7 +14,7 @@ from rollcall.benchmark.federation.module import Federation
 from rollcall.benchmark.federation.run_folder import Damaged, RunFolder
 from rollcall.benchmark.sweep import jobs
 from rollcall.benchmark.sweep.jobs import check_metrics, recorded, run_job
-from rollcall.benchmark.sweep.run import Execution
+from rollcall.benchmark.sweep.run import Execution, run_jobs
 
 TRIAL = Trial.read(TINY["trial"] | {"algorithm": "fedavg", "seed": 3})
 
@@ -109,3 +109,8 @@ def test_a_metric_that_no_trial_records_is_refused():
     check("weight/often", evaluation={"weights": []})
     with pytest.raises(SettingError, match=r"^report.metrics: 'train/dist' is not allowed; .* train/distance, "):
         check("train/loss", "train/dist")
+
+
+def test_no_job_is_nothing_to_do(monkeypatch):
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", "sqlite:///none.db")
+    assert run_jobs([], Execution()).finished == 0

@@ -8,8 +8,9 @@ from rollcall.benchmark.federation.build import build
 from rollcall.benchmark.federation.module import Federation
 from rollcall.benchmark.federation.run_folder import RunFolder
 from rollcall.benchmark.federation.simulation import simulate
+from rollcall.benchmark.sweep import lockstep
 from rollcall.benchmark.sweep.jobs import Job
-from rollcall.benchmark.sweep.lockstep import run_lockstep, shared
+from rollcall.benchmark.sweep.lockstep import run_group, run_lockstep, shared
 from rollcall.tasks import supervised
 
 DIGITS = {"name": "digits", "clients": 5, "model": "linear", "partition": {"name": "dirichlet", "alpha": 0.1}}
@@ -130,3 +131,20 @@ def test_evaluations_are_in_evaluation_mode_and_the_data_are_noted(tmp_path):
         alone = simulate(job.trial, folder=tmp_path / "alone" / job.trial.name)
         np.testing.assert_allclose(folder.history()[alone.history.columns], alone.history, rtol=1e-9)
         assert folder.status["data"] == RunFolder(alone.folder).status["data"] != ""
+
+
+def test_a_group_that_cannot_run_together_has_all_threads(tmp_path, monkeypatch):
+    """The buffers of BatchNorm belong to one trial."""
+    x = np.random.default_rng(0).normal(size=(40, 3)).astype(np.float32)
+    model = torch.nn.Sequential(torch.nn.BatchNorm1d(3), torch.nn.Linear(3, 2))
+    task = supervised((x, (x[:, 0] > 0).astype(int)), None, lambda seed: model, clients=5)
+    settings = {"task": task, "evaluation": {"every": 3}}
+    jobs = [Job(trial("fedavg", rate, **settings), "buffers", tmp_path) for rate in (0.1, 0.3)]
+    threads, seen = torch.get_num_threads(), []
+    monkeypatch.setattr(lockstep, "run_inline", lambda some: seen.append((len(some), torch.get_num_threads())) or {})
+    torch.set_num_threads(2)
+    try:
+        run_group(jobs)
+    finally:
+        torch.set_num_threads(threads)
+    assert seen == [(2, 2)]
