@@ -113,6 +113,16 @@ class Stacked:
     lengths: Int[np.ndarray, "K a"]
     weights: Float[Tensor, "K a b"] | None
 
+    @property
+    def columns(self) -> Samples:
+        """The samples, and the weights if there are any: [K, a, b, ...]."""
+        return self.samples if self.weights is None else (*self.samples, self.weights)
+
+    def first(self) -> "Stacked":
+        """The minibatches of the first step, copied."""
+        weights = None if self.weights is None else self.weights[:1].clone()
+        return Stacked(tuple(column[:1].clone() for column in self.samples), self.lengths[:1], weights)
+
     def by_length(self, k: int) -> list[tuple[Int[Tensor, "n"] | None, Samples]]:
         """The minibatches of step k without padding, by length: which clients (positions; None: all), and samples."""
         groups: list[tuple[Tensor | None, Samples]] = []

@@ -11,6 +11,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from rollcall.benchmark.engines.base import Engine, LocalState, LocalTraining, Work, clipped
+from rollcall.benchmark.engines.captured import Captured, Steps
 from rollcall.benchmark.engines.feed import Feed, Stacked, to_device
 from rollcall.benchmark.engines.flat_task import Buffers, FlatTask
 from rollcall.benchmark.engines.kernels import FastKernels
@@ -71,6 +72,7 @@ class Vectorised(Engine):
             for weighted in (False, True)
             for losses in (False, True)
         }
+        self.captured = Captured(self._take) if device.type == "cuda" else None
         self._probe(few)
 
     def _probe(self, few: Samples) -> None:
@@ -134,16 +136,22 @@ class Vectorised(Engine):
         moving = state.each(lambda tensor: pad_clients(tensor, padded))
         lr = work.lr if moving.scale is None else work.lr * moving.scale
         lrs = (lr * moving.y.new_ones(padded))[:, None]
+        steps = Steps(moving, buffers, lrs, self._minibatches(work, ids, begin, end))
+        same_shapes = self.padding or steps.minibatches.weights is None
+        (self.captured if self.captured and same_shapes else self._take)(steps)
+        if padded != n:
+            state.write(moving.each(lambda tensor: tensor[:n]), slice(n))
+
+    def _take(self, steps: Steps) -> None:
+        moving, buffers, lrs, minibatches = steps
         pieces = self.split(moving.y)
-        gradients_at = self._gradients(moving.y, buffers, self._minibatches(work, ids, begin, end))
+        gradients_at = self._gradients(moving.y, buffers, minibatches)
         rates = [lrs.view(-1, *(1,) * (piece.ndim - 1)) for piece in pieces]
-        for k in range(end - begin):
+        for k in range(len(minibatches.lengths)):
             gradients = gradients_at(k)
             if self.local.clip:
                 gradients = clipped(gradients, self.local.clip)
             self._step(gradients, moving, pieces, lrs, rates)
-        if padded != n:
-            state.write(moving.each(lambda tensor: tensor[:n]), slice(n))
 
     def _step(
         self, gradients: list[Tensor], moving: LocalState, pieces: list[Tensor], lrs: Tensor, rates: list[Tensor]
@@ -174,10 +182,8 @@ class Vectorised(Engine):
         """
         if not self.padding:
             return lambda k: self._by_length(y, buffers, minibatches, losses, k)
-        weights = minibatches.weights
-        data = minibatches.samples if weights is None else (*minibatches.samples, weights)
-        pieces, steps = self.split(y), list(zip(*(column.unbind() for column in data), strict=True))
-        kernels = self.recorded[weights is not None, losses].kernels([*pieces, *steps[0]], len(steps))
+        pieces, steps = self.split(y), list(zip(*(column.unbind() for column in minibatches.columns), strict=True))
+        kernels = self.recorded[minibatches.weights is not None, losses].kernels([*pieces, *steps[0]], len(steps))
         return lambda k: kernels(*pieces, *steps[k])
 
     def _by_length(

@@ -6,6 +6,8 @@ import torch
 
 from rollcall import Trial, simulate
 from rollcall.algorithms import ALGORITHMS
+from rollcall.benchmark.engines import recording
+from rollcall.benchmark.engines.captured import Captured
 from rollcall.benchmark.process import Interrupted
 from rollcall.benchmark.sweep.jobs import Job
 from rollcall.benchmark.sweep.lockstep import run_lockstep
@@ -23,6 +25,15 @@ CONVOLUTIONS = DIGITS | {"model": f"{__file__}:convolutions", "augmentation": {"
 BATCHNORM = DIGITS | {"model": f"{__file__}:batchnorm"}
 DROPOUT = DIGITS | {"model": f"{__file__}:dropout"}
 EIGHT = {"steps": 3, "lr": 0.05, "batch_size": 8}
+
+
+@pytest.fixture(autouse=True)
+def captures(monkeypatch):
+    """Kernels are captured from the second call on; the list of captures, None for each that failed."""
+    monkeypatch.setattr(recording, "CALLS_BEFORE_RECORDING", 1)
+    capture, made = Captured._capture, []
+    monkeypatch.setattr(Captured, "_capture", lambda self, steps: made.append(capture(self, steps)) or made[-1])
+    return made
 
 
 def convolutions(shape, classes):
@@ -79,6 +90,24 @@ def test_every_method_gives_the_numbers_of_a_cpu(method, engine):
 def test_every_setting_gives_the_numbers_of_a_cpu(settings, engine):
     cpu = simulate(trial("cpu", engine="sequential", **settings))
     assert distance(simulate(trial("cuda", engine=engine, **settings)), cpu) < 1e-9
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {},
+        {"task": CONVOLUTIONS, "local": EIGHT | {"clip": 0.5}},
+        {"task": BATCHNORM, "local": EIGHT | {"last_batch": "drop"}},
+        {"algorithm": "scaffold", "local": EIGHT},
+        {"local": EIGHT | {"momentum": 0.9, "keep_momentum": True}},
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_steps_are_captured(settings, dtype, captures):
+    simulate(trial("cuda", dtype, "vectorised", **settings))
+    assert captures
+    assert None not in captures
 
 
 @pytest.mark.parametrize("engine", ["sequential", "vectorised"])
