@@ -1,6 +1,6 @@
 """The base of all settings, and reading YAML files."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -15,6 +15,9 @@ TABLES = tuple(
 )
 DATA_FILES = (".npy", ".npz", ".parquet", ".feather", ".xlsx", ".json", *TABLES)
 """The endings of data files that an experiment file may name."""
+
+PROSE = ("title", "about", "found")
+"""Keys of an experiment file whose texts name no file, whatever their ending."""
 
 
 class Settings(BaseModel):
@@ -58,7 +61,7 @@ def load_yaml(path: Path, edited: Callable[[str], str] = str) -> Any:
         return str(path.parent / leaf) if is_file else leaf
 
     try:
-        return mapped(parsed(edited(path.read_text(encoding="utf-8"))), beside)
+        return mapped(parsed(edited(path.read_text(encoding="utf-8"))), beside, PROSE)
     except OSError as error:
         raise SettingError(f"{path}: cannot be read ({error.strerror})") from None
     except SettingError as error:
@@ -88,7 +91,8 @@ def _strict(value: Any) -> Any:
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
-def mapped(settings: Any, leaf: Callable[[Any], Any]) -> Any:
+def mapped(settings: Any, leaf: Callable[[Any], Any], but: Collection[str] = ()) -> Any:
+    """Mappings and lists with a function of each leaf; the values of the keys `but` stay as they are."""
     if isinstance(settings, dict):
-        return {key: mapped(one, leaf) for key, one in settings.items()}
-    return [mapped(one, leaf) for one in settings] if isinstance(settings, list) else leaf(settings)
+        return {key: one if key in but else mapped(one, leaf, but) for key, one in settings.items()}
+    return [mapped(one, leaf, but) for one in settings] if isinstance(settings, list) else leaf(settings)

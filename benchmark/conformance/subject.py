@@ -107,7 +107,7 @@ class Subject:
                 return cls(choice, steps)
             except ValueError as error:
                 refusal = error
-        raise SettingError(f"algorithm: {choice.label} accepts neither one local step nor three: {refusal}")
+        raise SettingError(f"algorithm: {choice.label} cannot be checked with one or three local steps: {refusal}")
 
     def method(self) -> Algorithm[Any]:
         return self.choice.build()

@@ -67,7 +67,8 @@ class Captured:
     def __call__(self, steps: Steps) -> None:
         minibatch = [column[0] for column in steps.minibatches.columns]
         kind = recording.kind_of([*steps.results, *steps.constants, *minibatch])
-        if kind not in self.captures and self.calls[kind] >= recording.CALLS_BEFORE_RECORDING:  # its kernels are recorded
+        # By then the engine has recorded its kernels, so that it waits for the device no more.
+        if kind not in self.captures and self.calls[kind] >= recording.CALLS_BEFORE_RECORDING:
             self.captures[kind] = self._capture(steps)
         self.calls[kind] += len(steps.minibatches.lengths)
         (self.captures.get(kind) or self.take)(steps)

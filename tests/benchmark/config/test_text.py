@@ -82,8 +82,11 @@ def test_times_as_people_write_them():
 
 
 def test_files_are_relative_to_the_yaml_file(tmp_path):
-    (tmp_path / "a.yaml").write_text("mask: m.npy\nlist: [p.csv, word, 3]\ninner: {file: x.parquet}\n")
+    (tmp_path / "a.yaml").write_text(
+        "title: Curves of log.txt\nmask: m.npy\nlist: [p.csv, word, 3]\ninner: {file: x.parquet}\n"
+    )
     assert load_yaml(tmp_path / "a.yaml") == {
+        "title": "Curves of log.txt",
         "mask": str(tmp_path / "m.npy"),
         "list": [str(tmp_path / "p.csv"), "word", 3],
         "inner": {"file": str(tmp_path / "x.parquet")},

@@ -46,7 +46,7 @@ def test_captured_steps_are_the_steps_themselves(wrap, local, batch_size):
         correct = torch.rand(4, len(x), dtype=x.dtype) if correct is None else correct
         scale = torch.tensor([1.0, 0.5, 2.0, 1.0], dtype=x.dtype)
         ends = [work.sgd(CLIENTS, x.expand(4, -1), scale=factor * scale, correct=correct) for factor in (1, 2, 3)]
-        ends += [work.sgd(CLIENTS[:2], x.expand(2, -1) + 1)]
+        ends += [work.sgd(CLIENTS[:2], x.expand(2, -1) + shift) for shift in (1, 2)]
         results.append([*ends, *work.buffers(CLIENTS)])
         assert len(captures) >= capture
         assert None not in captures.values()
