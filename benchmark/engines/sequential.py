@@ -141,6 +141,7 @@ class Replica:
 
     def differentiate(self, batch: Samples) -> tuple[Tensor, tuple[Tensor, ...]]:
         """Loss and gradients on a batch."""
+        torch.clear_autocast_cache()  # it may hold copies of the parameters as they were before the last step
         with torch.enable_grad():
             loss = self.task.loss(batch)
             return loss.detach(), torch.autograd.grad(loss, self.parameters, materialize_grads=True)

@@ -25,6 +25,9 @@ MOST_STEPS = 64
 IN_CACHES = 2**26
 """Bytes. Where 80 clients take 1 GiB of a CPU's memory instead, their steps take up to twice the time."""
 
+CAPTURED = 32
+"""Captures have this part of the memory for clients. Steps of many clients, which do not fit, gain nothing."""
+
 
 class Vectorised(Engine):
     """See `rollcall.benchmark.engines.Engine`; `workers` is not used, since a batch of kernels is one piece of work.
@@ -35,8 +38,9 @@ class Vectorised(Engine):
     numbers of samples all differ are then computed one by one.
 
     The host draws the samples of a round. It waits for the device only to learn the ids of the clients. Kernels are
-    recorded once for each combination of shapes, so there should be few shapes: where minibatches may be padded, the
-    number of clients is too, to 1, 2, ... 8, 10, 12, 14, 16, 20, 24 ... or all.
+    recorded once for each combination of shapes, and on a GPU a step is captured then (`captured`). So there should be
+    few shapes: where minibatches may be padded, the number of clients is too, to 1, 2, ... 8, 10, 12, 14, 16, 20, 24
+    ... or all.
 
     Args:
         model: the task. Its loss must work with `torch.func.vmap` and must not draw random numbers (dropout), because
@@ -72,7 +76,7 @@ class Vectorised(Engine):
             for weighted in (False, True)
             for losses in (False, True)
         }
-        self.captured = Captured(self._take) if device.type == "cuda" else None
+        self.captured = Captured(self._take, self.memory // CAPTURED) if device.type == "cuda" else None
         self._probe(few)
 
     def _probe(self, few: Samples) -> None:
@@ -137,12 +141,15 @@ class Vectorised(Engine):
         lr = work.lr if moving.scale is None else work.lr * moving.scale
         lrs = (lr * moving.y.new_ones(padded))[:, None]
         steps = Steps(moving, buffers, lrs, self._minibatches(work, ids, begin, end))
-        same_shapes = self.padding or steps.minibatches.weights is None
-        (self.captured if self.captured and same_shapes else self._take)(steps)
+        if self.captured and (self.padding or steps.minibatches.weights is None):  # all steps have the same shapes
+            self.captured(steps)
+        else:
+            self._take(steps)
         if padded != n:
             state.write(moving.each(lambda tensor: tensor[:n]), slice(n))
 
     def _take(self, steps: Steps) -> None:
+        """Take the steps, each with kernels of its own."""
         moving, buffers, lrs, minibatches = steps
         pieces = self.split(moving.y)
         gradients_at = self._gradients(moving.y, buffers, minibatches)

@@ -72,7 +72,7 @@ def axis(
 
 def rows_axis(field: str = "line", title: str | None = None, **options: Any) -> alt.Y:
     """A y axis with a row for each name, in the order of the data."""
-    return alt.Y(f"{field}:N", title=title, sort=None, axis=alt.Axis(labelLimit=640, **{"grid": True} | options))
+    return alt.Y(f"{field}:N", title=title, sort=None, axis=alt.Axis(labelLimit=720, **{"grid": True} | options))
 
 
 def by_line(channel: str, looks: Mapping[str, Style]) -> Any:

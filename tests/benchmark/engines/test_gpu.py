@@ -31,8 +31,8 @@ EIGHT = {"steps": 3, "lr": 0.05, "batch_size": 8}
 def captures(monkeypatch):
     """Kernels are captured from the second call on; the list of captures, None for each that failed."""
     monkeypatch.setattr(recording, "CALLS_BEFORE_RECORDING", 1)
-    capture, made = Captured._capture, []
-    monkeypatch.setattr(Captured, "_capture", lambda self, steps: made.append(capture(self, steps)) or made[-1])
+    launch, made = Captured._launch, []
+    monkeypatch.setattr(Captured, "_launch", lambda self, steps: made.append(launch(self, steps)) or made[-1])
     return made
 
 
@@ -110,6 +110,30 @@ def test_steps_are_captured(settings, dtype, captures):
     assert None not in captures
 
 
+class Waiting(torch.nn.Module):
+    """Copies a constant to the GPU in each step, for which the host waits: no capture allows that."""
+
+    def forward(self, x):
+        return x.flatten(1) - torch.full((64,), 0.5).to(x.device)
+
+
+def waiting(shape, classes):
+    return torch.nn.Sequential(Waiting(), torch.nn.Linear(64, classes))
+
+
+def test_a_step_that_cannot_be_captured(captures):
+    settings = {"task": DIGITS | {"model": f"{__file__}:waiting"}}
+    for _ in range(2):
+        run = simulate(trial("cuda", engine="vectorised", **settings))
+        assert distance(run, simulate(trial("cpu", engine="sequential", **settings))) < 1e-9
+    assert captures
+    assert {*captures} == {None}
+    assert torch.cuda.current_stream() == torch.cuda.default_stream()
+    assert torch.cuda.get_sync_debug_mode() == 0
+    torch.cuda.empty_cache()
+    assert torch.rand(1, device="cuda") < 1
+
+
 @pytest.mark.parametrize("engine", ["sequential", "vectorised"])
 def test_float32_is_float32(engine):
     exact = simulate(trial("cpu", task=CONVOLUTIONS)).server
@@ -148,7 +172,7 @@ def test_an_interrupted_run_goes_on_on_a_cpu(tmp_path):
 
 
 @pytest.mark.parametrize("method", ["fedavg", "mifa", "scaffold", "fedpbc"])
-def test_trials_side_by_side(method, tmp_path):
+def test_trials_side_by_side(method, tmp_path, captures):
     rates = [{"local": EIGHT | {"lr": lr}, "algorithm": method} for lr in (0.05, 0.1, 0.2)]
     jobs = [Job(trial("cuda", **settings), "side", tmp_path) for settings in rates]
     assert run_lockstep(jobs) == {}
@@ -156,3 +180,5 @@ def test_trials_side_by_side(method, tmp_path):
         alone = simulate(trial("cpu", **settings))
         assert distance(simulate(job.trial, folder=job.folder.path), alone) < 1e-9
         assert job.folder.status["device"] == "cuda"
+    assert captures
+    assert None not in captures

@@ -30,11 +30,11 @@ class Images(Task):
         return {"loss": self.loss(batch)}
 
 
-def images(*layers, workers=1):
+def images(*layers, workers=1, dtype=torch.float64):
     """An engine for three clients with uneven data, and what it was made of."""
     torch.manual_seed(1)
-    task = Images(nn.Sequential(*layers)).double()
-    samples = (torch.randn(20, 2, 4, 4, dtype=torch.float64), torch.arange(20) % 3)
+    task = Images(nn.Sequential(*layers)).to(dtype)
+    samples = (torch.randn(20, 2, 4, 4, dtype=dtype), torch.arange(20) % 3)
     minibatches = Minibatches(np.split(np.arange(20), [3, 8]), 4, seed=0)
     engine = Sequential(FlatTask(task), Feed(task, samples, minibatches), LocalTraining(STEPS), workers)
     return engine, task, samples
@@ -150,3 +150,12 @@ def test_dropout_on_a_gpu_follows_client_and_step_too(gpu):
     gpu.manual_seed(99)
     for client in (2, 0):  # alone and in another order
         assert torch.equal(engine.round(0, LR).sgd(torch.tensor([client]), x[None])[0], ends[client])
+
+
+def test_copies_that_autocast_keeps_are_not_used_after_a_step():
+    engine, task, _ = images(nn.Flatten(), nn.Linear(32, 3), dtype=torch.float32)
+    x, ends = parameters_to_vector(task.parameters()).detach(), []
+    for kept in (False, True):
+        with torch.autocast("cpu", torch.bfloat16, cache_enabled=kept):
+            ends.append(engine.round(0, LR).sgd(torch.arange(3), x.expand(3, -1)))
+    assert torch.equal(*ends)
