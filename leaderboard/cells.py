@@ -149,7 +149,7 @@ class Cell:
         curves = pd.concat([run.curve(metric) for run in runs], axis=1).dropna()
         spent = np.array([run.spent(metric.over).reindex(curves.index) for run in runs])
         end = np.array([run.end(metric) for run in runs])
-        return Crossing(curves.to_numpy().T, spent, end, metric.threshold, self.exact)
+        return Crossing(curves.to_numpy().T, spent, end, metric.threshold)
 
     def evaluations(self, metric: Metric, last_rounds: int) -> int:
         """How many evaluations of a run its mean is of; 0 if they do not cover the window."""

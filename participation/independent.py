@@ -229,7 +229,6 @@ class GroupEvents(IndependentRounds):
         if max_active is None:
             need_defaults(GroupEvents, "without max_active", reading=reading)
         check("max_active", 1 if max_active is None else max_active, 1, math.inf)
-        self.sizes = list(sizes)
         self.group = np.repeat(np.arange(len(sizes)), sizes)
         self.events = np.array(events, dtype=np.float64)
         self.inside = spread("inside", inside, len(sizes), "group")
@@ -237,12 +236,12 @@ class GroupEvents(IndependentRounds):
             check("inside", probability)
         self.max_active = max(sizes) if max_active is None else max_active
         self.reading: Literal["collision", "cap"] = reading
-        counts = group_counts(self.sizes, self.events, self.inside, self.max_active, reading)
-        self.p = np.array([np.arange(len(one)) @ one / (len(one) - 1) for one in counts])[self.group]
+        self.counts = group_counts(list(sizes), self.events, self.inside, self.max_active, reading)
+        self.p = np.array([np.arange(len(one)) @ one / (len(one) - 1) for one in self.counts])[self.group]
 
     @property
     def share(self) -> Float[np.ndarray, "m"]:
-        return effective_weights_groups(self.sizes, self.events, self.inside, self.max_active, self.reading)
+        return effective_weights_groups(self.counts)
 
     def active(self, t: int) -> Int[np.ndarray, "a"]:
         rng = stream(self.seed, "participation", t)

@@ -40,19 +40,33 @@ def effective_weights_independent(p: Float[np.ndarray, "m"]) -> Float[np.ndarray
     return p * c
 
 
-def effective_weights_groups(
+def effective_weights_groups(counts: list[Float[np.ndarray, "..."]]) -> Float[np.ndarray, "m"]:
+    """c_i [m] for the group events of [HAR], exact, from the distributions of `group_counts`.
+
+    The counts of the groups are independent. With k active members in a group of size n and l active clients elsewhere,
+    a member of the group is active with probability k / n and then has weight 1 / (k + l).
+    """
+    c = []
+    for g, count in enumerate(counts):
+        others = reduce(np.convolve, counts[:g] + counts[g + 1 :], np.ones(1))
+        size = len(count) - 1
+        k = np.arange(1, size + 1)[:, None]
+        joint = count[1:, None] * others
+        c.append(np.full(size, (joint * (k / size) / (k + np.arange(len(others)))).sum()))
+    return np.concatenate(c)
+
+
+def group_counts(
     sizes: list[int],
     event_probability: Float[np.ndarray, "G"],
     member_probability: float | Float[np.ndarray, "G"],
     max_active: int | None = None,
     reading: Reading = "collision",
-) -> Float[np.ndarray, "m"]:
-    """c_i [m] for the group events of [HAR], exact.
+) -> list[Float[np.ndarray, "..."]]:
+    """The distribution [sizes[g] + 1] of the number of active members of each group g, after the constraint M_max.
 
     Events E_g are independent Bernoulli(event_probability[g]). Given E_g = 1, the members of group g are active
-    independently with `member_probability`; given E_g = 0, none is. The counts of the groups are independent. With k
-    active members in a group of size n and l active clients elsewhere, a member of the group is active with probability
-    k / n and then has weight 1 / (k + l).
+    independently with `member_probability`; given E_g = 0, none is.
 
     Args:
         sizes: clients in each group; clients are numbered group after group, m = sum(sizes).
@@ -62,24 +76,6 @@ def effective_weights_groups(
         reading: rule if more members are active: `collision`, all of the group fail (the paper's wording);
             `cap`, a uniformly random M_max of them succeed.
     """
-    counts = group_counts(sizes, event_probability, member_probability, max_active, reading)
-    c = []
-    for g, size in enumerate(sizes):
-        others = reduce(np.convolve, counts[:g] + counts[g + 1 :], np.ones(1))
-        k = np.arange(1, size + 1)[:, None]
-        joint = counts[g][1:, None] * others
-        c.append(np.full(size, (joint * (k / size) / (k + np.arange(len(others)))).sum()))
-    return np.concatenate(c)
-
-
-def group_counts(
-    sizes: list[int],
-    event_probability: Float[np.ndarray, "G"],
-    member_probability: float | Float[np.ndarray, "G"],
-    max_active: int | None,
-    reading: Reading,
-) -> list[Float[np.ndarray, "..."]]:
-    """The distribution [sizes[g] + 1] of the number of active members of each group g, after the constraint M_max."""
     counts = []
     inside = np.broadcast_to(member_probability, len(sizes))
     for size, event, member in zip(sizes, event_probability, inside, strict=True):

@@ -45,13 +45,9 @@ class Vectorised(Engine):
     Args:
         model: the task. Its loss must work with `torch.func.vmap` and must not draw random numbers (dropout), because
             these would depend on the device rather than on the client. `probe` tries it.
-        memory: bytes for the clients computed at once; by default half of the GPU's free memory, and `IN_CACHES` on a
-            CPU.
     """
 
-    def __init__(
-        self, model: FlatTask, feed: Feed, local: LocalTraining, workers: int = 1, memory: int | None = None
-    ) -> None:
+    def __init__(self, model: FlatTask, feed: Feed, local: LocalTraining, workers: int = 1) -> None:
         super().__init__(model, feed, local, workers)
         # Eight samples from all over the data. Neighbours may share a label, which could hide how samples interact.
         rows = torch.linspace(0, len(feed.samples[0]) - 1, 8).long()
@@ -65,10 +61,10 @@ class Vectorised(Engine):
         self.bytes_of_pass = 2 * activation_bytes(loss, few)
         self.bytes_of_sample = 16 * sum(column[0].numel() * column.element_size() for column in few)
         device = few[0].device
-        if memory is None and device.type == "cuda":
+        self.memory = IN_CACHES  # bytes for the clients computed at once; on a GPU half of what is free
+        if device.type == "cuda":
             reserve = torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)
-            memory = int(torch.cuda.mem_get_info(device)[0] + reserve) // 2
-        self.memory = IN_CACHES if memory is None else memory
+            self.memory = int(torch.cuda.mem_get_info(device)[0] + reserve) // 2
         per_client = PerClientGradients(loss, model.parameter_names, model.buffer_names)
         key = kernels_key(model)
         self.recorded = {

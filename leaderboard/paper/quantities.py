@@ -53,14 +53,13 @@ class Crossing:
     rounds of the single seeds would be of another quantity: the noise of one seed reaches a threshold earlier.
 
     `curves` has the values at each point, at least one; `spent` the rounds, or the cost, until each point, and `end`
-    those of the whole run. An `exact` curve depends on no seed, so that the interval has no width.
+    those of the whole run.
     """
 
     curves: Float[np.ndarray, "seeds points"]
     spent: Float[np.ndarray, "seeds points"]
     end: Float[np.ndarray, "seeds"]
     threshold: float
-    exact: bool = False
 
     @property
     def mean(self) -> float:
@@ -76,8 +75,6 @@ class Crossing:
 
         If the upper end of the curve's interval does not reach the threshold, the lower end is the end of the runs.
         """
-        if self.exact:
-            return self.mean, self.mean
         if self.seeds < FEWEST:
             return -math.inf, math.inf
         middle, half = self.curves.mean(axis=0), half_width(self.curves, level)

@@ -131,14 +131,11 @@ def _report(name: str, kind: str, outcomes: "list[Outcome]", whole: bool) -> Gro
     return Group(head, *([grid] if grid.row_count else []))
 
 
-DEFAULT = "standard/digits"
-
-
 def enter(
     methods: Annotated[
         list[str], typer.Argument(metavar="FILE.py:CLASS...", help="Your method, or methods of the board.")
     ],
-    board: Annotated[str, typer.Option(help="The board.")] = DEFAULT,
+    board: Annotated[str, typer.Option(help="The board.")] = "standard/digits",
     space: Annotated[
         str, typer.Option(metavar="OPTION=DOMAIN", help="The option to search. Default: the class's search_space.")
     ] = "",

@@ -21,7 +21,7 @@ def ragged(labels, m):
     return Parts(np.split(np.arange(bounds[-1]), bounds[:-1]), np.full((m, 10), 0.1))
 
 
-def rigs(batch_size=16, local=LocalTraining(STEPS), wrap=lambda task: task, momentum=None, **vectorised):  # noqa: B008
+def rigs(batch_size=16, local=LocalTraining(STEPS), wrap=lambda task: task, momentum=None):  # noqa: B008
     """Works of round T by both engines, of the same augmented digits in float64, and the model."""
     found = []
     for engine in (Sequential, Vectorised):
@@ -29,8 +29,7 @@ def rigs(batch_size=16, local=LocalTraining(STEPS), wrap=lambda task: task, mome
         task, data = digits(0, clients=6, augmentation=crop, partition=lambda labels, m, seed: ragged(labels, m))
         task = wrap(task).double()
         feed = Feed(task, data.splits["train"], Minibatches(data.parts, batch_size, seed=0))
-        options = vectorised if engine is Vectorised else {}
-        found.append(engine(FlatTask(task), feed, local, **options).round(T, LR, momentum))
+        found.append(engine(FlatTask(task), feed, local).round(T, LR, momentum))
     return *found, FlatTask(task).vector()
 
 

@@ -18,7 +18,8 @@ def test_memory_decides_only_how_many_are_computed_at_once():
     whole = roomy.sgd(clients, start, **options)
     assert len(list(engine._chunks(list(range(6)), STEPS))) == 1
     for fitting, parts in ((2, 3), (4, 2), (0, 6)):
-        _, tight, _ = rigs(memory=fitting * each)
+        _, tight, _ = rigs()
+        tight.engine.memory = fitting * each
         assert len(list(tight.engine._chunks(list(range(6)), STEPS))) == parts
         assert (tight.sgd(clients, start, **options) - whole).abs().max() < 1e-12
         gradients, losses = tight.gradients(clients, start, 1)

@@ -26,11 +26,11 @@ def test_the_interval_of_a_ratio_is_that_of_the_logarithms():
     assert geometric(np.array([0.5, 0.0, 1.0])).mean == 0.5  # 0 has no logarithm
 
 
-def crossing(curves, threshold=0.5, every=10, exact=False):
+def crossing(curves, threshold=0.5, every=10):
     """Of runs that are evaluated from round 0 on, and whose costs are their rounds."""
     curves = np.asarray(curves, dtype=float)
     spent = np.broadcast_to(every * np.arange(curves.shape[1], dtype=float), curves.shape)
-    return Crossing(curves, spent, spent[:, -1], threshold, exact)
+    return Crossing(curves, spent, spent[:, -1], threshold)
 
 
 RISING = [[0.0, 0.2, 0.5, 0.7, 0.9], [0.1, 0.3, 0.5, 0.7, 1.0], [0.2, 0.4, 0.5, 0.7, 1.1]]
@@ -54,7 +54,6 @@ def test_of_a_threshold_that_is_not_reached_the_ends_of_the_runs_are_known():
     falls = crossing([[0.0, 0.6, 0.4], [0.0, 0.6, 0.4], [0.0, 0.6, 0.4]])
     assert (falls.mean, falls.interval()) == (10.0, (10.0, math.inf))  # it may have been noise
     assert crossing(RISING[:2]).interval() == (-math.inf, math.inf)
-    assert crossing(RISING[:1], exact=True).interval() == (20.0, 20.0)
 
 
 def test_the_interval_of_a_difference_adds_squares():
