@@ -149,7 +149,7 @@ def _evidence(result: ClaimResult) -> Iterator[str]:
     by_chance = result.verdict in UNDECIDED and any(place.verdict == "contradicted" for place in places)
     diverged = sum(place.diverged for place in places)
     reasons = {
-        f"{level}, as the verdicts were looked at while seeds were added": result.level > 0.95,
+        f"{level}, as the verdicts were looked at more than once": result.level > 0.95,
         f"no place contradicts it with {strict}, which so many comparisons need": by_chance,
         "the data miss the printed number that identifies the paper's": result.misses,
         SEARCHED: any(place.searched for place in known),
