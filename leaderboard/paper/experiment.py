@@ -36,7 +36,7 @@ class Size(Settings):
 
     rounds: PositiveInt | None = Field(None, description="least number of rounds; by default the planned ones")
     seeds: PositiveInt | None = Field(None, description="least number of seeds; by default the planned ones")
-    looks: PositiveInt = Field(1, description="looks at the verdicts while seeds or rates changed: level 1 - 0.05 / looks")
+    looks: PositiveInt = Field(1, description="looks at the verdicts with other seeds or rates: level 1 - 0.05 / looks")
 
 
 class Cause(Settings):

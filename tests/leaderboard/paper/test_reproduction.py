@@ -46,7 +46,7 @@ def test_reproduction_tells_what_was_found(numbers):
     assert "| FedPBC | 54 | 2 | 1 |  |  | 1 |  |  |  |  |  |" in front
     assert "| FedPBC | 1 |" in front
     assert "| all of the papers | 1 |" in front
-    message = "| FedPBC | FedPBC is the most accurate method without memory on images. | **holds** |"
+    message = "| FedPBC | FedPBC is the most accurate method without memory on images, but for one instance of FedAU. | **holds** |"
     assert f"{message}  |  | accuracy, FedPBC less FedAvg" in front  # its number is of a claim that is not here
     assert re.search(r"\d+ core messages: 1 holds, \d+ not run\.", front)
     claims = [(len(own), verdict) for one, own, verdict in stated(made.told) if one.id == "PBC-31"]
