@@ -26,7 +26,8 @@ When to use:
 Differences from the paper:
     lambda is the second eigenvalue of a client's chain. The paper sorts by lambda(P_k) = (1 + |lambda|) / 2: the order
     of |lambda|. Its function `get` may leave out all clients; here one remains. The projection on a set W is left out.
-    beta = 1 keeps no memory of losses. The paper prints "beta = 0" for its experiments and means this.
+    beta = 1 keeps no memory of losses. The paper prints "beta = 0" for its experiments. In the released code the
+    parameter weights the old estimate: 0 for MNIST, which is beta = 1 here, and 0.2 for Synthetic.
     A client is kept if leaving it out does not change eps (`ties: keep`). Read literally, a gain of 0 reaches tau = 0;
     then all clients but one are left out whenever no loss is above its least value, as in the first round.
     `get` sets q_k = 0 for a trial and does not say that a rejected trial is undone. It is undone here, as in the text.

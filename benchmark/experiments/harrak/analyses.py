@@ -100,8 +100,9 @@ def group_weights(
 
     Columns: `sum` of c; `bias`, ||c - 1/M||_1; `unequal`, the same of c over its sum; `correlated`, the distance
     ||.||_1 from the c of independent clients with the same shares; `train/bias`, as in `prop1_limit`; `lost`, the
-    share of activities that fail for `max_active`; `spread` and `noise`, the variance of debiased FedSGD's update at
-    the optimum, from the draw of clients (targets are equal within a group) and from gradient noise of variance 1;
+    share of activities that fail for `max_active`; `spread` and `noise`, the variance of debiased FedSGD's update with
+    weights 1/(M max(c_m, delta)) at the optimum, from the draw of clients (targets are equal within a group) and from
+    gradient noise of variance 1;
     `tail`, the largest P(mean of 1{m in A} / |A| over `rounds` <= delta) minus 2 exp(-2 rounds (c_m - delta)^2).
     """
     events = np.asarray(events, dtype=np.float64)
@@ -113,7 +114,8 @@ def group_weights(
     c, uniform = np.repeat(of_group, sizes), np.full(M, 1 / M)
     alone = effective_weights_independent(np.repeat(events * inside, sizes))
     u = np.zeros(M) if targets is None else np.asarray(targets, dtype=np.float64)
-    step = shares @ ((u.mean() - u[np.cumsum(sizes) - 1]) / (M * of_group))
+    weights = 1 / (M * np.maximum(of_group, delta))
+    step = shares @ ((u.mean() - u[np.cumsum(sizes) - 1]) * weights)
     whole = lcm(*range(1, M + 1))  # 1 / |A| in these parts
     law = np.zeros((len(sizes), whole * rounds + 1))
     for one, active, size in zip(law, k.T, sizes, strict=True):
@@ -128,7 +130,7 @@ def group_weights(
         correlated=np.abs(alone - c).sum(),
         lost=1 - chance @ k.sum(axis=1) / (events * inside @ sizes),
         spread=chance @ step**2 - (chance @ step) ** 2,
-        noise=chance @ (shares / a[:, None] @ (M * of_group) ** -2.0),
+        noise=chance @ (shares / a[:, None] @ weights**2),
         tail=(below - 2 * np.exp(-2 * rounds * (of_group - delta) ** 2)).max(),
         **{"train/bias": normalised(c) @ u - u.mean()},
     )

@@ -147,9 +147,11 @@ def test_limits_and_debiased_updates_of_groups_by_enumeration():
             law[sent] = law.get(sent, 0) + chance
     share = {sent: np.array(sent) / max(sum(sent), 1) for sent in law}
     c = sum(chance * share[sent] for sent, chance in law.items())
-    update = {sent: share[sent] @ ((u.mean() - u) / (3 * c)) for sent in law}
+    unbiased = sum(chance * share[sent] @ ((u.mean() - u) / (3 * c)) for sent, chance in law.items())
+    assert unbiased == pytest.approx(0, abs=1e-12)
+    capped = np.maximum(c, delta)
+    update = {sent: share[sent] @ ((u.mean() - u) / (3 * capped)) for sent in law}
     mean = sum(chance * update[sent] for sent, chance in law.items())
-    assert mean == pytest.approx(0, abs=1e-12)  # importance weights are unbiased
     below = np.zeros(3)  # P(mean of three rounds' weights <= delta)
     for path in product(law, repeat=t):
         mean_share = np.mean([share[sent] for sent in path], axis=0)
@@ -157,8 +159,8 @@ def test_limits_and_debiased_updates_of_groups_by_enumeration():
     options = {"sizes": (2, 1), "events": events, "inside": inside, "targets": u, "max_active": 1}
     found = row(harrak.group_weights(0, **options, rounds=t, delta=delta))
     assert found["sum"] == pytest.approx(c.sum())
-    assert found["spread"] == pytest.approx(sum(chance * update[sent] ** 2 for sent, chance in law.items()))
-    noise = sum(chance * ((share[sent] / (3 * c)) ** 2).sum() for sent, chance in law.items())
+    assert found["spread"] == pytest.approx(sum(chance * (update[sent] - mean) ** 2 for sent, chance in law.items()))
+    noise = sum(chance * ((share[sent] / (3 * capped)) ** 2).sum() for sent, chance in law.items())
     assert found["noise"] == pytest.approx(noise)
     assert found["tail"] == pytest.approx((below - 2 * np.exp(-2 * t * (c - delta) ** 2)).max())
     # Of 2 * 0.15 + 0.54 activities both of the first group's, with chance 0.3 * 0.25, are lost.
