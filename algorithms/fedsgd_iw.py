@@ -19,9 +19,8 @@ When to use:
     delta: in harrak/fig2 (collisions, M_max = 1) its loss is then 1.6 times FedSGD's (1.3 to 1.9).
 
 Differences from the paper:
-    The paper does not say what an empty round does; here it changes nothing. m is the paper's M, and its rounds count
-    from 1. `oracle: true` takes the exact c_i from the participation
-    model.
+    The paper does not say what an empty round does; here x stays, and the round counts for the shares. m is the paper's
+    M, and its rounds count from 1. `oracle: true` takes the exact c_i from the participation model.
 """
 
 from dataclasses import dataclass
