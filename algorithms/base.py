@@ -85,7 +85,7 @@ class Round:
 
     Attributes:
         t: the round, from 0.
-        active: [a], ids of the clients whose uplink is on, ascending; may be empty.
+        active: [a], ids of the clients whose uplink is on and, with a clock, that are in time; ascending; may be empty.
         lr: eta, the local learning rate of this round.
         alpha: [m], weights of the clients in the objective sum_i alpha_i F_i; they sum to 1.
         seed: the trial's seed; see `generator`.

@@ -32,8 +32,11 @@ API = {
     "rollcall.algorithms:LocalWork rollcall.algorithms:local_steps rollcall.algorithms:Rows "
     "rollcall.algorithms:Properties rollcall.algorithms:TrainingSetup rollcall.algorithms:Traffic",
     "Participation": "rollcall.participation:Participation rollcall.participation:Population "
-    "rollcall.participation:Chain",
+    "rollcall.participation:Chain rollcall.participation:stream",
     "Tasks": "rollcall.tasks:supervised rollcall.tasks:Task rollcall.tasks:ClientData",
+    "Results": "rollcall.leaderboard.frames:runs rollcall.leaderboard.frames:history "
+    "rollcall.leaderboard.figures:curves rollcall.leaderboard.figures:searched rollcall.leaderboard.figures:save",
+    "Ray": "rollcall.ray:trainable",
 }
 """The public names of the Python API, by heading."""
 

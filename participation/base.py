@@ -58,7 +58,7 @@ class Participation(ABC):
 
     A model does not change after it is built. `active(t)` is a function of (seed, t): rounds may be asked for in any
     order, and a run resumed at t sees the same active sets as an uninterrupted run. Rounds count from 0. A client is
-    active in a round if its uplink is on.
+    active in a round if its uplink is on and, with a clock (`Clocked`), if it is in time.
 
     Attributes:
         clients: m, the number of clients.

@@ -28,7 +28,7 @@ def check(
             help="Names, FILE.py:NAME, mappings, FILE.json.xz or FILE.entry. Default: all methods.", metavar="PART"
         ),
     ] = None,
-    kind: Annotated[str, typer.Option(help="Kind of the parts, such as partition. Default: by base class.")] = "",
+    kind: Annotated[str, typer.Option(help="Kind of the parts, such as partition. Default: by base or methods.")] = "",
     every: Annotated[bool, typer.Option("--all", help="Of an entry: run all of it again, not two runs.")] = False,
     trust: Annotated[bool, typer.Option("--trust", help="Of an entry: run its own code, which you have read.")] = False,
     as_json: Json = False,
@@ -133,7 +133,7 @@ def _report(name: str, kind: str, outcomes: "list[Outcome]", whole: bool) -> Gro
 
 def enter(
     methods: Annotated[
-        list[str], typer.Argument(metavar="FILE.py:CLASS...", help="Your method, or methods of the board.")
+        list[str], typer.Argument(metavar="FILE.py:CLASS", help="Your method, or methods of the board.")
     ],
     board: Annotated[str, typer.Option(help="The board.")] = "standard/digits",
     space: Annotated[

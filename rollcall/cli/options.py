@@ -40,7 +40,7 @@ STORE = Path("runs")
 # The experiment, and what is changed in it.
 Name = Annotated[str, Argument(help="A name from `rollcall list`, or a YAML file.", metavar="EXPERIMENT")]
 Names = Annotated[
-    list[str], Argument(help="Names, a paper, a pattern ('*/statements'), or YAML files.", metavar="EXPERIMENT...")
+    list[str], Argument(help="Names, a paper, a pattern ('*/statements'), or YAML files.", metavar="EXPERIMENT")
 ]
 Variant = Annotated[str, Option(help="A named variant, for example as_released.")]
 Seeds = Annotated[str, Option(metavar="SEED,...", help="Seeds to use instead of the experiment's.")]
@@ -54,7 +54,8 @@ Set = Annotated[
 ]
 Rounds = Annotated[int | None, Option(help="Number of rounds to use instead of the experiment's.")]
 Methods = Annotated[
-    list[str] | None, Option("--algorithm", metavar="FILE.py:CLASS", help="Add a method of your own to the grid.")
+    list[str] | None,
+    Option("--algorithm", metavar="METHOD", help="Add a method to the grid: a name, or FILE.py:CLASS."),
 ]
 Tuned = Annotated[Path | None, Option(metavar="FILE", help="Use the settings that `rollcall tune` chose.")]
 

@@ -133,16 +133,26 @@ def _tell(ends: "Sweep", home: Path) -> None:
 
 def tune(
     experiment: opt.Name,
-    space: Annotated[str | None, typer.Option(metavar="SPACE", help="A YAML file, or SETTING=DOMAIN,...")] = None,
-    samples: Annotated[int | None, typer.Option(min=1, help="Samples of each cell, at most. Default: 30.")] = None,
+    space: Annotated[
+        str | None, typer.Option(metavar="SPACE", help="A YAML file, or SETTING=DOMAIN,... Default: the file's.")
+    ] = None,
+    samples: Annotated[
+        int | None, typer.Option(min=1, help="Samples of each cell, at most. Default: the file's, or 30.")
+    ] = None,
     grid: Annotated[bool, typer.Option("--grid", help="Try all combinations instead of samples.")] = False,
     search: Annotated[Literal["random", "optuna"], typer.Option(help="Random samples, or Optuna's TPE.")] = "random",
-    scheduler: Annotated[Scheduler | None, typer.Option(help="Tune's scheduler that stops bad samples.")] = None,
-    metric: Annotated[str | None, typer.Option(help="What judges samples. Default: validation/accuracy.")] = None,
+    scheduler: Annotated[
+        Scheduler | None, typer.Option(help="Tune's scheduler that stops bad samples. Default: the file's.")
+    ] = None,
+    metric: Annotated[
+        str | None, typer.Option(help="What judges samples. Default: the file's, or validation/accuracy.")
+    ] = None,
     mode: Annotated[
         Literal["max", "min"] | None, typer.Option(help="The better end. Default: known for accuracies and losses.")
     ] = None,
-    seeds: Annotated[str | None, typer.Option(metavar="SEED,...", help="Seeds of the search. Default: 1000.")] = None,
+    seeds: Annotated[
+        str | None, typer.Option(metavar="SEED,...", help="Seeds of the search. Default: the file's, or 1000.")
+    ] = None,
     rounds: opt.Rounds = None,
     per: Annotated[str | None, typer.Option(metavar="AXIS,...", help="Axes with own searches. Default: all.")] = None,
     variant: opt.Variant = "",

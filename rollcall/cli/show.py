@@ -32,7 +32,7 @@ LONG = 6
 
 
 def list_(
-    kind: Annotated[str, typer.Argument(help="One kind in detail, such as algorithm.", metavar="[KIND]")] = "",
+    kind: Annotated[str, typer.Argument(help="One kind in detail, such as algorithm.", metavar="KIND")] = "",
     as_json: opt.Json = False,
 ) -> None:
     """List experiments, and the names that experiment files can use."""
@@ -72,7 +72,7 @@ def _summaries(kind: str) -> dict[str, str]:
 def show(
     experiment: Annotated[
         list[str],
-        typer.Argument(help="Experiments, papers, patterns, YAML files, or parts such as mifa.", metavar="NAME..."),
+        typer.Argument(help="Experiments, papers, patterns, YAML files, or parts such as mifa.", metavar="NAME"),
     ],
     variant: opt.Variant = "",
     seeds: opt.Seeds = "",

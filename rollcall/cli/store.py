@@ -25,7 +25,7 @@ UNLISTED = "not in the experiment file"
 
 
 def status(
-    experiment: Annotated[str, typer.Argument(help="Default: all in the store.", metavar="[EXPERIMENT]")] = "",
+    experiment: Annotated[str, typer.Argument(help="Default: all in the store.", metavar="EXPERIMENT")] = "",
     store: opt.Store = STORE,
     as_json: opt.Json = False,
 ) -> None:
