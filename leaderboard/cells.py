@@ -139,7 +139,9 @@ class Cell:
         if math.isnan(mean):
             return None
         values = self.finals(metric, last_rounds)
-        sd = float(values.std(ddof=1)) if math.isfinite(values.sum()) else math.nan
+        # The rounds of single seeds are another quantity than that of the mean curve, which is reached later.
+        by_seed = metric.threshold is None and math.isfinite(values.sum())
+        sd = float(values.std(ddof=1)) if by_seed else math.nan
         return number(mean, sd, lambda value: metric.text(value, sd))
 
     def crossing(self, metric: Metric) -> Crossing:

@@ -54,8 +54,7 @@ def _labelled(
     chosen = Experiment.read(experiment)
     folders = [stores] if isinstance(stores, str | Path) else stores
     grid = [axis for axis in axes(chosen) if {*axis.labels.values()} != {""}]  # without the panel of a single one
-    users = [run for folder in folders for run in own(Path(folder), chosen.home)]
-    kept = [run for run in unarchive(chosen.home) if run.digest not in {one.digest for one in users}]
-    for run in (*kept, *users):
+    runs = [*unarchive(chosen.home), *(run for folder in folders for run in own(Path(folder), chosen.home))]
+    for run in {run.digest: run for run in runs}.values():  # of one digest the last: a store's run, not the kept one
         ids = {"trial": run.digest, "source": run.source, "state": "diverged" if run.diverged else "finished"}
         yield run, ids, {axis.name: axis.label(run.settings) for axis in grid} | {"seed": int(run.tags["seed"])}

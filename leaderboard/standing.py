@@ -22,7 +22,7 @@ from rollcall.benchmark.config.errors import SettingError, listed
 from rollcall.benchmark.config.trial import Trial
 from rollcall.benchmark.federation.build import build
 from rollcall.benchmark.search.board import Board
-from rollcall.benchmark.search.entry import ENDING, Entry, Final
+from rollcall.benchmark.search.entry import ENDING, Entry, Final, Searched
 from rollcall.benchmark.search.space import domain
 from rollcall.leaderboard.names import method_name
 from rollcall.leaderboard.paper.quantities import half_width
@@ -167,6 +167,10 @@ class Standing:
         """All final runs of a method."""
         return [run for cells in self.entries[method].cells.values() for one in cells for run in one.finals]
 
+    def lost(self, method: str) -> list[Searched]:
+        """The searches of a method whose samples all diverged, so that they have no final runs."""
+        return [one for cells in self.entries[method].cells.values() for one in cells if one.best is None]
+
 
 def interval(values: Sequence[float] | pd.Series, level: float = 0.95) -> Interval:
     """The mean, and half the width of its interval (Student's t); NaN for one value."""
@@ -296,6 +300,7 @@ def caption(standing: Standing, baseline: str) -> str:
         f"mean ± 95 % interval (Student's t) over {len(search.seeds)} independent searches, each of "
         f"{search.samples} samples by validation accuracy and {search.finals} final seeds",
         f"†: differs from {baseline} (paired t test, Holm over methods)",
+        "largest loss: the interval does not allow for the choice of the largest",
         "sends: models up + down for a client of a round",
     ]
     parts += [f"no entry yet: {', '.join(standing.missing)}"] if standing.missing else []
@@ -307,6 +312,8 @@ def caption(standing: Standing, baseline: str) -> str:
         parts += [f"{name}: also {own[0]} searched"] if own else []
         diverged = sum(run.value is None for run in standing.finals(name))
         parts += [f"{name}: {diverged} final runs diverged and count 0"] if diverged else []
+        lost = len(standing.lost(name))
+        parts += [f"{name}: searches whose samples all diverged, which count 0: {lost}"] if lost else []
     parts += [f"best rates at an edge of the space: {edges}"] if (edges := at_edges(standing)) else []
     return "; ".join(parts)
 
@@ -353,30 +360,39 @@ def loss_table(standing: Standing) -> Table:
 
 
 def cost_table(standing: Standing, target: float = 0.9) -> Table:
-    """What a method costs, means over all final runs; and rounds and uploads until the target, medians over them."""
+    """What a method costs, means over all final runs; and rounds and uploads until the target, medians over them.
+
+    A final run of a search whose samples all diverged does not exist, and does not reach the target.
+    """
     rows: list[list[Shown]] = []
     for method in standing.order:
         runs = standing.finals(method)
-        gradients, up, down, stored = (
-            np.mean([run.costs[name] for run in runs]) for name in ("gradients", "floats_up", "floats_down", "memory")
-        )
-        until_target = [until(runs, target, cost) for cost in ("round", "floats_up")]
-        rows.append([method, f"{gradients:,.0f}", f"{up + down:.3g}", f"{stored:.3g}", *until_target])
+        lost = len(standing.lost(method)) * (standing.board.search.finals or 0)
+        until_target = [until(runs, target, cost, lost) for cost in ("round", "floats_up")]
+        means = {name: np.mean([run.costs[name] for run in runs]) for name in runs[0].costs} if runs else {}
+        costs = ["", "", ""]
+        if means:
+            sent = means["floats_up"] + means["floats_down"]
+            costs = [f"{means['gradients']:,.0f}", f"{sent:.3g}", f"{means['memory']:.3g}"]
+        rows.append([method, *costs, *until_target])
     heads = ["client gradients", "floats sent", "floats stored"]
     heads += [f"{what} to {100 * target:g} %" for what in ("rounds", "uploads")]
     told = (
         "means over all final runs; until the target: medians over them, and the share that reaches it; uploads in "
-        "floats"
+        "floats, as if spread evenly over the rounds"
     )
     return Table([METHOD_COLUMN, *(Column(head, group=head) for head in heads)], rows, told)
 
 
-def until(runs: Sequence[Final], target: float, cost: str) -> str:
-    """The median round, or cost, at which runs reach a target accuracy, and the share that does; `-` if half do not."""
+def until(runs: Sequence[Final], target: float, cost: str, lost: int = 0) -> str:
+    """The median round, or cost, at which runs reach a target accuracy, and the share that does; `-` if half do not.
+
+    `lost` runs more do not exist, and do not reach it.
+    """
     first = [next((t for t, value in run.curve if value >= target), math.inf) for run in runs]
     spent = [t if cost == "round" else t / run.rounds * run.costs[cost] for t, run in zip(first, runs, strict=True)]
-    middle = float(np.median(spent))
-    share = np.mean(np.isfinite(first))
+    middle = float(np.median([*spent, *[math.inf] * lost]))
+    share = np.isfinite(first).sum() / (len(first) + lost)
     return f"{middle:.3g} ({share:.0%})" if math.isfinite(middle) else f"- ({share:.0%})"
 
 

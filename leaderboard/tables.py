@@ -210,7 +210,7 @@ class Overall:
 
     def best_in(self, method: str) -> int:
         means = [one.loc[self.seeds].mean() for one in self.scores]
-        return sum(bool(mean[method] == mean.max()) for mean in means)
+        return sum(bool(mean[method] == mean.max()) and math.isfinite(mean.max()) for mean in means)
 
 
 def scores_of(block: Block, metric: Metric, last_rounds: int) -> pd.DataFrame:
@@ -450,7 +450,10 @@ def _marked(cells: Sequence[Cell], metric: Metric, last_rounds: int) -> list[Ent
     means = [value.mean for _, value in known if value]
     best = metric.best(means) if means else math.nan
     marked = len(cells) > 1 and len({frozenset(cell.runs) for cell, _ in known}) == 1
-    return ["" if value is None else replace(value, best=marked and value.mean == best) for value in values]
+    return [
+        "" if value is None else replace(value, best=marked and value.mean == best and math.isfinite(best))
+        for value in values
+    ]
 
 
 def _labels(cell: Cell, axes: Sequence[str]) -> tuple[str, ...]:

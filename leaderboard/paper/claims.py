@@ -222,7 +222,7 @@ def _place(
         verdict: Verdict = "data missing" if missing else "not run"
     elif not all(_is_measured(claim, metric, cell) for cell in cells):
         verdict = "not run"
-    elif short := next(filter(None, (_too_short(claim, experiment, cell) for cell in cells)), ""):
+    elif short := next(filter(None, (_too_short(claim, experiment, *pair) for pair in group)), ""):
         verdict = "too short"
     elif diverged or quantity is None:
         verdict = "undecided"
@@ -231,10 +231,11 @@ def _place(
         quarter = abs(printed) / 4 if is_difference and printed is not None and math.isfinite(printed) else 0.0
         verdict = within(claim, quantity, level, quarter if claim.margin is None else claim.margin)
         if printed is not None and rounds >= planned and (quantity.seeds >= FEWEST or cells[0].exact):
-            low, high = quantity.interval(level)
+            low, high = quantity.interval()  # of 95 %, also where the verdict was looked at before
             size = "agrees" if low <= printed <= high else "differs"
     searched = any(cell.searched or other.searched for cell, other in group if other is not None)
-    where, seeds = _pair_labels(*group[0], claim.either or claim.slope), min(len(cell.runs) for cell in cells)
+    where = _pair_labels(*group[0], claim.either or claim.slope)
+    seeds = quantity.seeds if quantity else min(len(cell.runs) for cell in cells)
     reached = (rounds, planned)
     return PlaceResult(where, quantity, verdict, size, printed, diverged, seeds, reached, short, searched=searched)
 
@@ -245,14 +246,18 @@ def _is_measured(claim: Claim, metric: Metric, cell: Cell) -> bool:
     return of_value and (claim.per is None or cell.measured(claim.per))
 
 
-def _too_short(claim: Claim, experiment: PaperExperiment, cell: Cell) -> str:
-    """How far a cell is from the size that decides the claim; empty if it has it."""
-    own, size = claim.size or Size(), experiment.decides
-    rounds = min(own.rounds or claim.last_round or size.rounds or cell.rounds, cell.rounds)
-    if not cell.is_analysis and cell.rounds_run < rounds:
-        return f"{cell.rounds_run:,} of {rounds:,} rounds"
-    seeds = min(own.seeds or size.seeds or cell.seeds, cell.seeds)
-    return f"{len(cell.runs)} of {seeds} seeds" if len(cell.runs) < seeds else ""
+def _too_short(claim: Claim, experiment: PaperExperiment, cell: Cell, other: Cell | None) -> str:
+    """How far a cell, or a pair of cells, is from the size that decides the claim; empty if it has it."""
+    own, size, both = claim.size or Size(), experiment.decides, [cell] if other is None else [cell, other]
+    for one in both:
+        rounds = min(own.rounds or claim.last_round or size.rounds or one.rounds, one.rounds)
+        if not one.is_analysis and one.rounds_run < rounds:
+            return f"{one.rounds_run:,} of {rounds:,} rounds"
+    needed = [min(own.seeds or size.seeds or one.seeds, one.seeds) for one in both]
+    counts = [(len(one.runs), least) for one, least in zip(both, needed, strict=True)]
+    if other is not None and not cell.exact and not other.exact:
+        counts.append((len(cell.runs.keys() & other.runs.keys()), min(needed)))
+    return next((f"{run} of {least} seeds" for run, least in counts if run < least), "")
 
 
 def pairs_of(claim: Claim, metric: Metric, cells: Sequence[Cell]) -> Iterator[Pair]:
@@ -339,7 +344,10 @@ def values_of(claim: Claim, metric: Metric, experiment: PaperExperiment, cell: C
     baseline = of(other, claim.against or metric)
     if other.exact and len(baseline):  # it depends on no seed, so it is compared with every seed
         baseline = pd.Series(baseline.iloc[0], index=values.index)
-    return (values / baseline if claim.over is not None else values - baseline).dropna()
+    elif cell.exact and len(values):
+        values = pd.Series(values.iloc[0], index=baseline.index)
+    values, baseline = values.align(baseline, join="inner")
+    return values / baseline if claim.over is not None else values - baseline
 
 
 def round_reached(metric: Metric, cell: Cell, other: Cell | None) -> Crossing | Later | None:
@@ -455,14 +463,18 @@ def claim_counts(told: Sequence[Told]) -> list[list[int | str]]:
     return [[title, *tally(one.result.verdict for one in listed)] for title, listed in rows.items()]
 
 
-def decided(told: Iterable[Told]) -> tuple[int, int, int]:
-    """How many claims of the papers are decided, how many of these were reworded after a result, or are by an interval.
+def decided(told: Iterable[Told]) -> dict[str, int]:
+    """Numbers of claims of the papers: `all` that are decided, those `tested` by an interval over seeds, those of them
+    `by_interval`, which are decided, and how many of `all` and of these were reworded after a result.
 
-    A claim that an interval over seeds decides has a false verdict with a probability of at most 5 %; an exact one has
-    none by chance.
+    A claim that is tested by an interval has a false verdict with a probability of at most 5 %, whether it is then
+    decided or not. An exact claim has none by chance.
     """
-    results = [one.result for one in of_papers(told) if one.result.verdict in DECIDED]
-    quantities = [[place.quantity for place in result.places if place.quantity] for result in results]
-    spans = [[quantity.interval() for quantity in of] for of in quantities]
-    by_interval = sum(any(low < high for low, high in of) for of in spans)
-    return len(results), sum(bool(result.claim.since) for result in results), by_interval
+    results = [one.result for one in of_papers(told) if one.result.verdict not in OPEN]
+    spans = [[place.quantity.interval() for place in result.places if place.quantity] for result in results]
+    tested = [result for result, of in zip(results, spans, strict=True) if any(low < high for low, high in of)]
+    by_interval = [result for result in tested if result.verdict in DECIDED]
+    known = [result for result in results if result.verdict in DECIDED]
+    counts = {"all": known, "tested": tested, "by_interval": by_interval}
+    reworded = {f"{name}_reworded": [one for one in of if one.claim.since] for name, of in counts.items()}
+    return {name: len(of) for name, of in (counts | reworded).items()}

@@ -8,7 +8,7 @@ import numpy as np
 from jaxtyping import Float
 
 FEWEST = 3
-"""Seeds of the smallest interval. Student's t interval of two seeds is 12.7 standard errors wide and says nothing."""
+"""Seeds of the smallest interval. That of two has 12.7 standard errors on each side of the mean and says nothing."""
 
 
 @dataclass(frozen=True)

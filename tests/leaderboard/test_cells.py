@@ -77,6 +77,8 @@ def test_the_mean_curve_reaches_a_value_in_another_round_than_the_mean_seed():
     assert cell.mean(reached, 1) == 10.0
     assert cell.mean(Metric("round_of:test/accuracy>=0.4"), 1) == 30.0
     assert cell.mean(Metric("round_of:test/accuracy>=0.45"), 1) == math.inf
+    shown = cell.number(reached, 1)
+    assert (shown.mean, math.isnan(shown.sd), str(shown)) == (10.0, True, "10")  # no spread of the seeds' other rounds
 
 
 def test_a_place_that_asks_for_fewer_rounds_looks_at_the_same_run():

@@ -1,6 +1,7 @@
 """Results as DataFrames."""
 
 import json
+import shutil
 
 import pytest
 
@@ -32,6 +33,8 @@ def test_a_row_for_each_run(file, tmp_path):
     assert (kept["rounds"] == 20).all()
     assert kept["local.lr"].map(type).eq(float).all()
     assert len(runs([tmp_path / "runs", tmp_path / "none"], file)) == 4
+    copy = shutil.copytree(tmp_path / "runs", tmp_path / "copy")
+    assert not runs([tmp_path / "runs", copy], file).duplicated("trial").any()
     assert runs([], file)["source"].unique().tolist() == ["kept"]
 
 

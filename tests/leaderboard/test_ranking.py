@@ -9,7 +9,7 @@ from rollcall.benchmark.config.experiment import places
 from rollcall.benchmark.config.metric import Metric
 from rollcall.leaderboard.figures import ranking_curves
 from rollcall.leaderboard.ranking import Axis, axes, only, rank
-from rollcall.leaderboard.tables import long_rows, ranking_table
+from rollcall.leaderboard.tables import long_rows, overall, ranking_table
 from tests.support.results import diverging, experiment, run_of
 
 GRID = {
@@ -99,6 +99,19 @@ def test_rows_of_unequal_seeds_have_no_best_one():
     for runs, marked in ((both, ["b"]), (both[:3], []), ([*both, longer], ["b"])):
         table = ranking_table(rank(runs, METRICS[:1], last_rounds=10))
         assert [row[0] for row in table.rows if row[1].best] == marked
+
+
+def test_the_best_of_rows_that_do_not_reach_a_target_is_not_marked():
+    reached = Metric("round_of:test/accuracy>=0.6", "min")
+    both = [
+        run(name, seed, [0.1, accuracy], participation=p)
+        for name, accuracy in (("a", 0.2), ("b", 0.5))
+        for seed in (0, 1)
+        for p in ("full", "trace")
+    ]
+    ranking = rank(both, [reached], last_rounds=1)
+    assert not any(row[2].best for row in ranking_table(ranking).rows)
+    assert [overall(ranking).best_in(name) for name in ("a", "b")] == [0, 0]
 
 
 def test_rows_compete_only_under_the_same_conditions():

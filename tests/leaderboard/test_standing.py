@@ -9,7 +9,7 @@ from rollcall.benchmark.search.board import Board
 from rollcall.benchmark.search.entry import ENDING, Entry
 from rollcall.leaderboard.figures import board_chart
 from rollcall.leaderboard.runs import PACKAGE
-from rollcall.leaderboard.standing import Standing, points, tables, verdicts
+from rollcall.leaderboard.standing import Standing, caption, cost_table, points, tables, verdicts
 
 BOARDS = {name: Board.read(f"standard/{name}") for name in ("digits", "fashion")}
 SEARCHES = [80.0, 81.0, 82.0, 83.0, 84.0]
@@ -140,6 +140,22 @@ def test_patterns_that_methods_cannot_have_are_empty():
     assert {row[column] for row in found["minus the best"].rows} == {""}
     assert len(board_chart(shown).to_dict()["concat"]) == 5
     assert judged(impossible=[("absences", "mifa")]).keys() == judged().keys() - {"memory pays with absences"}
+
+
+def test_searches_without_a_final_run_do_not_reach_the_target():
+    """Mifa has one search left of thirty, whose two runs reach 10 %; fedvarp has none."""
+    shown = entered()
+    lost = {"samples": [], "best": None, "finals": []}
+    for method, left in (("mifa", 1), ("fedvarp", 0)):
+        cells = {name: [one.model_copy(update=lost) for one in of] for name, of in shown.entries[method].cells.items()}
+        cells["equal"][:left] = shown.entries[method].cells["equal"][:left]
+        shown.entries[method] = shown.entries[method].model_copy(update={"cells": cells})
+    rows = {row[0]: row[1:] for row in cost_table(shown, target=0.1).rows}
+    assert rows["fedvarp"] == ["", "", "", "- (0%)", "- (0%)"]
+    assert rows["mifa"][3:] == ["- (3%)", "- (3%)"]
+    assert "" not in rows["mifa"][:3]
+    assert rows["fedavg"][3].endswith("(100%)")
+    assert "mifa: searches whose samples all diverged, which count 0: 29" in caption(shown, "fedavg")
 
 
 @pytest.mark.parametrize("missing", [1, 3])

@@ -7,8 +7,8 @@ import pytest
 
 from rollcall import SettingError
 from rollcall.benchmark.config.base import validated
-from rollcall.leaderboard.cells import cells
-from rollcall.leaderboard.paper.claims import check_claim, weakest
+from rollcall.leaderboard.cells import Cell, cells
+from rollcall.leaderboard.paper.claims import Told, check_claim, decided, weakest
 from rollcall.leaderboard.paper.experiment import Claim
 from rollcall.leaderboard.paper.sentences import claims_list
 from tests.support.results import diverging, ends, experiment, runs
@@ -187,6 +187,30 @@ def test_few_seeds_are_too_short_and_none_is_not_run():
     assert {place.verdict for place in result.places} == {"not run"}
 
 
+def test_a_pair_needs_the_seeds_in_common():
+    """Five seeds decide; FedAvg has 0 to 4 and mifa 2 to 6, so that three pairs are left, or other ones and none."""
+    made = experiment(grid=experiment().grid | {"seed": list(range(10))}, decides={"seeds": 5})
+
+    def chosen(first):
+        kept = {"fedavg": range(5), "mifa": range(first, first + 5)}
+        ran = [run for run in runs(made, apart(0.1)) if int(run.tags["seed"]) in kept[run.settings["algorithm"]]]
+        return check_claim(claimed(ABOVE), made, cells(made, ran))
+
+    assert {(place.verdict, place.short) for place in chosen(2).places} == {("too short", "3 of 5 seeds")}
+    assert {(place.verdict, place.short) for place in chosen(5).places} == {("too short", "0 of 5 seeds")}
+    assert {(place.verdict, place.seeds) for place in chosen(0).places} == {("holds", 5)}
+
+
+def test_a_ratio_without_a_value_in_one_seed_decides_nothing():
+    def ends(labels, seed):
+        return 0.0 if seed == 3 else 0.4 if labels["algorithm"] == "mifa" else 0.2
+
+    over = {"of": {"algorithm": "mifa"}, "over": {"algorithm": "fedavg"}, "least": 1.5}
+    made = experiment(grid=experiment().grid | {"seed": [0, 1, 2, 3]})
+    assert {place.verdict for place in decide(over, ends, made).places} == {"undecided"}
+    assert {place.verdict for place in decide(over, ends).places} == {"holds"}
+
+
 @pytest.mark.parametrize(
     ("decides", "verdict"), [({}, "too short"), ({"rounds": 50}, "holds"), ({"rounds": 51}, "too short")]
 )
@@ -237,6 +261,41 @@ def test_looks_at_growing_numbers_of_seeds_cost_confidence():
     assert decide(ABOVE, ends).verdict == "holds"
     looked = decide(ABOVE, ends, experiment(decides={"looks": 2}))
     assert (looked.verdict, looked.level) == ("undecided", 0.975)
+    printed = decide(ABOVE | {"printed": 0.055}, ends, experiment(decides={"looks": 2}))
+    assert {place.size for place in printed.places} == {"differs"}  # outside 0.029 +- 0.025, of 95 %
+
+
+@pytest.mark.parametrize(
+    "claim",
+    [
+        {"of": {"algorithm": "mifa"}, "minus": {"algorithm": "fedavg"}, "least": 0.05},
+        {"of": {"algorithm": "fedavg"}, "minus": {"algorithm": "mifa"}, "most": -0.05},
+    ],
+)
+def test_a_number_that_depends_on_no_seed_is_compared_with_every_seed(claim, monkeypatch):
+    """FedAvg's is exact and has one run. The difference, 0.1 give or take 0.01, has an interval in both directions."""
+    monkeypatch.setattr(Cell, "exact", property(lambda cell: cell.labels["algorithm"] == "fedavg"))
+    made = experiment(decides={"seeds": 1})
+    ran = [run for run in runs(made, apart(0.1)) if run.settings["algorithm"] == "mifa" or run.tags["seed"] == "1"]
+    result = check_claim(claimed(claim), made, cells(made, ran))
+    assert {(place.verdict, place.seeds) for place in result.places} == {("holds", 3)}
+
+
+def test_false_verdicts_are_expected_among_all_claims_that_were_tested():
+    """Of the papers' claims one holds, one is undecided, one has no spread, one is too short; an own one does not count."""
+
+    def told(ends, skip=(), **claim):
+        paper = {"tag": "paper", "statement": "PBC-01", "section": "Fig. 1"}
+        return Told(experiment(), "", 1, decide(ABOVE | paper | claim, ends, skip=skip))
+
+    reworded = {"since": "2026-01-01", "before": "mifa leads by far"}
+    equal = {"mifa": 0.75, "fedavg": 0.5}
+    always = told(lambda labels, _: equal[labels["algorithm"]], **reworded)
+    of = [told(apart(0.1), **reworded), told(apart(0.01)), always, told(apart(0.1), skip=(2,))]
+    own = told(apart(0.1), tag="ours", statement=None)
+    assert decided([*of, own]) == {
+        "all": 2, "tested": 2, "by_interval": 1, "all_reworded": 2, "tested_reworded": 1, "by_interval_reworded": 1,
+    }  # fmt: skip
 
 
 def test_either_of_two_methods_is_enough():
