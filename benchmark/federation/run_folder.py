@@ -180,7 +180,7 @@ class RunFolder:
 
     @cached_property
     def _lock(self) -> FileLock:
-        return FileLock(self.path / "lock", timeout=0)
+        return FileLock(self.path / "lock", timeout=1.0)  # `in_use` holds it for an instant
 
     @contextmanager
     def running(self, trial: "Spec", *, device: str, threads: int, content: str = "") -> Iterator[None]:

@@ -1,6 +1,6 @@
 """The answer of a search: `tuned.yaml`, with the best settings of each cell, and the overrides that it stands for."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -88,12 +88,12 @@ class Tuned(Settings):
         }
         return self.model_copy(update={"best": kept | self.best})
 
-    def overrides(self, experiment: Experiment) -> tuple[Override, ...]:
+    def overrides(self, experiment: Experiment, known: Collection[str] = ()) -> tuple[Override, ...]:
         """The settings of each cell as overrides of an experiment. Axes that it does not have are left out.
 
-        Two cells that differ only in such an axis are refused.
+        Two cells that differ only in such an axis are refused. `known` are axes that it will have.
         """
-        axes = {"panel", *experiment.axes}
+        axes = {"panel", *experiment.axes, *known}
         result: dict[tuple[tuple[str, str], ...], Override] = {}
         for name, one in self.best.items():
             when = {axis: label for axis, label in one.when.items() if axis in axes}
@@ -105,7 +105,7 @@ class Tuned(Settings):
             )
         return tuple(result.values())
 
-    def applied(self, experiment: E) -> E:
+    def applied(self, experiment: E, known: Collection[str] = ()) -> E:
         """The experiment with these settings; refused if the search was made for another one or another variant."""
         searched, asked = (
             f"{name} --variant {variant}" if variant else name
@@ -113,7 +113,7 @@ class Tuned(Settings):
         )
         if searched != asked:
             raise SettingError(f"tuned: the file is of {searched}; must be of {asked}")
-        return experiment.model_copy(update={"overrides": experiment.overrides + self.overrides(experiment)})
+        return experiment.model_copy(update={"overrides": experiment.overrides + self.overrides(experiment, known)})
 
     def check_cells(self, experiment: Experiment) -> int:
         """The number of grid points that no answer is for; refused if no point has one, as at other rounds."""

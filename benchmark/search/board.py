@@ -53,10 +53,18 @@ class Board:
         return cls(experiment, experiment.search)
 
     def with_seeds(self, first: int | None) -> "Board":
-        """The board with searches of other seeds, from a first one on, which is another rule; None: itself."""
+        """The board with searches of other seeds, from a first one on, which is another rule; None: itself.
+
+        Raises:
+            SettingError: final runs have one of these seeds.
+        """
         if first is None:
             return self
         seeds = tuple(range(first, first + len(self.search.seeds)))
+        if taken := {*seeds} & {int(seed) for seed in self.experiment.axes["seed"].values()}:
+            raise SettingError(
+                f"seed: {first} is not allowed; final runs have the seed {min(taken)}. Use 2000, for example"
+            )
         search = self.search.model_copy(update={"seeds": seeds})
         name = f"{self.name}-from{first}"
         return Board(self.experiment.model_copy(update={"search": search, "name": name}), search)
@@ -128,6 +136,10 @@ class Board:
         if len(own) > 1:
             raise SettingError(f"space: {', '.join(own)} is not allowed; must be at most one option of the method")
         for path, one in own.items():
+            if path.endswith(".name"):
+                raise SettingError(
+                    f"space: {path} is not allowed; must be an option of the method, not the method itself"
+                )
             if (name := path.removeprefix("algorithm.")) in shared:
                 raise SettingError(f"space: {name} is not allowed; the board sets it for all methods, {shared[name]}")
             if (error := refusal(spec, path, domain(path, one))) is not None:

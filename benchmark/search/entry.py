@@ -20,10 +20,12 @@ import pandas as pd
 from pydantic import BaseModel, ConfigDict
 
 from rollcall.algorithms import Algorithm
-from rollcall.benchmark.config.digest import digest, from_copies, serialised
+from rollcall.benchmark.config.base import validated
+from rollcall.benchmark.config.digest import digest, from_copies, own_code, serialised
 from rollcall.benchmark.config.errors import SettingError
-from rollcall.benchmark.config.trial import Trial
+from rollcall.benchmark.config.trial import Evaluation, Trial
 from rollcall.benchmark.federation.build import build, first_traffic
+from rollcall.benchmark.federation.run_folder import replacing
 from rollcall.benchmark.federation.simulation import simulate
 from rollcall.benchmark.process import Interrupted
 from rollcall.benchmark.search.board import Board, Spec, best
@@ -139,6 +141,11 @@ class Entry(Part):
     impossible: dict[str, str]
 
     @property
+    def own_code(self) -> list[str]:
+        """The addresses of code that is not the suite's: to run the method runs it."""
+        return own_code(self.algorithm)
+
+    @property
     def content(self) -> str:
         """The digest of all of it."""
         return hashlib.sha256(json.dumps(self.model_dump(mode="json"), sort_keys=True).encode()).hexdigest()[:16]
@@ -148,7 +155,8 @@ class Entry(Part):
         folder.mkdir(parents=True, exist_ok=True)
         text = json.dumps(self.model_dump(mode="json") | {"content": self.content}, separators=(",", ":"))
         path = folder / f"{self.method}{ENDING}"
-        path.write_bytes(gzip.compress(text.encode(), mtime=0))
+        with replacing(path) as scratch:  # a full disk leaves no half of a file
+            scratch.write_bytes(gzip.compress(text.encode(), mtime=0))
         return path
 
     @classmethod
@@ -221,7 +229,9 @@ class Plan:
         for (name, search), scores in self.scores.items():
             if (index := best(scores)) is not None:
                 spec, point = self.conditions[name], self.draws[search][index]
-                trials = (Trial.read(board.final(spec, point, seed)) for seed in board.finals(search))
+                trials = [Trial.read(board.final(spec, point, seed)) for seed in board.finals(search)]
+                if any(trial.copies != self.samples[name, search][index].trial.copies for trial in trials):
+                    raise SettingError(f"{self.method.label}: its code was changed during the search; enter it again")
                 finals[name, search] = [Job(trial, board.name, self.store) for trial in trials]
         return finals
 
@@ -289,6 +299,10 @@ def enter(board: Board, methods: Sequence[Method], execution: Execution, tell: T
 
 def run(execution: Execution, jobs: Sequence[Job], tell: Tell) -> None:
     """Run jobs to their end; without Ray, those that share their data together."""
+    changed = [job for job in jobs if job.finished and job.changed]
+    if changed:
+        modules = ", ".join(sorted({module for job in changed for module in job.changed}))
+        tell(f"{len(changed)} were computed by other code of {modules}; remove {changed[0].folder.path.parent} to redo")
     todo = [job for job in jobs if not job.ended]
     together = execution.executor == "inline"
     ends = Sweep(jobs, todo, run_lockstep(todo, tell)) if together else run_jobs(jobs, execution)
@@ -299,8 +313,9 @@ def run(execution: Execution, jobs: Sequence[Job], tell: Tell) -> None:
 
 
 def mean_of(history: pd.DataFrame, column: str, rounds: int, last: int) -> float | None:
-    """The mean of a column over the last of the rounds of a run; None if it is not finite."""
-    value = float(history[column][history["round"] > rounds - last].mean())
+    """The mean of a column over the last of these rounds of a run, which may have more; None if it is not finite."""
+    window = history["round"].between(rounds - last, rounds, inclusive="right")
+    value = float(history[column][window].mean())
     return round(value, 8) if math.isfinite(value) else None
 
 
@@ -311,6 +326,7 @@ def value_of(job: Job, column: str, last: int) -> float | None:
 
 def final_of(job: Job, last: int) -> Final:
     history = job.folder.history()
+    history = history[history["round"] <= job.trial.rounds]
     curve = [(int(t), round(float(value), 6)) for t, value in zip(history["round"], history[RESULT], strict=True)]
     return Final(
         seed=job.trial.seed,
@@ -326,20 +342,27 @@ def final_of(job: Job, last: int) -> Final:
 def problems(entry: Entry, board: Board, trust: bool = False) -> list[str]:
     """What an entry has that the board's rule does not allow: a line for each problem. No trial is run.
 
-    Marks and impossible conditions are compared with what the method says, of the user's own only with `trust`, since
-    that runs its code. It cannot see whether a run gives the numbers of the entry: see `rerun`.
+    Space, marks and impossible conditions are compared with what the method says, of the user's own only with `trust`,
+    since that runs its code. It cannot see whether a run gives the numbers of the entry: see `rerun`.
 
     Raises:
         SettingError: no condition can be built, such as without the data.
     """
     if entry.rule != board.rule:
         return [f"rule: {entry.rule} is not that of {board.name}, {board.rule}; enter the method again"]
+    absent = [
+        code for code in entry.own_code if ".py:" in code and Path(code.rpartition(":")[0]).name not in entry.source
+    ]
+    if absent:
+        return [f"algorithm: the code of {', '.join(absent)} is not in the entry"]
     lines = []
     search = board.search
+    if entry.method in board.methods and serialised(board.methods[entry.method]) != serialised(entry.algorithm):
+        lines.append(f"method: {entry.method} is a method of the board, with other settings; give yours another name")
     own = [path for path in entry.space if path not in search.space]
     changed = [path for path in entry.space if path in search.space and entry.space[path] != search.space[path]]
     lines += [f"space: {path} is not that of the board, {search.space[path]}" for path in changed]
-    if len(own) > 1 or any(not path.startswith("algorithm.") for path in own):
+    if len(own) > 1 or any(not path.startswith("algorithm.") or path.endswith(".name") for path in own):
         lines.append(f"space: {', '.join(own)} is not allowed; at most one option of the method is free")
     with TemporaryDirectory() as folder:
         conditions = conditions_of(entry, board, Path(folder))
@@ -352,7 +375,7 @@ def problems(entry: Entry, board: Board, trust: bool = False) -> list[str]:
             for number, one in enumerate(cells):
                 told = _of_search(board, entry, conditions[name], number, one)
                 lines += [f"{name}, search {number}: {line}" for line in told]
-        if not lines and (trust or not entry.source):
+        if not lines and (trust or not entry.own_code):
             lines += _of_method(board, entry, conditions)
     return lines
 
@@ -366,7 +389,10 @@ def conditions_of(entry: Entry, board: Board, folder: Path) -> dict[str, dict[st
 
 
 def _of_method(board: Board, entry: Entry, conditions: dict[str, Spec]) -> Iterator[str]:
-    """The marks and the impossible conditions that are not those of the method."""
+    """The space, marks and impossible conditions that are not those of the method."""
+    first = next(iter(conditions.values()))
+    allowed = [path for path in board.space(entry.method, first["algorithm"]) if path in board.search.space]
+    yield from (f"space: {path} is missing; must be that of the board" for path in allowed if path not in entry.space)
     point = board.draws(entry.space, 0)[0]
     reasons = {name: refused(board, spec, point) for name, spec in conditions.items()}
     possible = [name for name in conditions if not reasons[name]]
@@ -402,7 +428,11 @@ def _of_search(board: Board, entry: Entry, spec: dict[str, Any], number: int, on
     for key in dict.fromkeys([*stated, *due]):
         if stated.get(key) != due.get(key):
             yield f"{key}: {stated.get(key)} is not what the rule gives, {due.get(key)}"
+    evaluation = validated(Evaluation, spec.get("evaluation", {}))
+    evaluated = [t for t in range(spec["rounds"] + 1) if evaluation.due(t, spec["rounds"])]
     for run in one.finals:
+        if run.value is not None and [t for t, _ in run.curve] != evaluated:
+            yield f"seed {run.seed}: its curve has other rounds than the evaluations of the board"
         if run.value is not None and abs(run.value - _window(run, board.last)) > 1e-5:
             yield f"seed {run.seed}: {run.value} is not the mean of the last {board.last} rounds of its curve"
 

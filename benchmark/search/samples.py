@@ -80,8 +80,8 @@ def search_with_ray(
     searcher: Any,
     home: str,
     execution: Execution,
-) -> tuple[Points, tuple[Any, ...]]:
-    """Run the samples of all cells. Returns them, and Tune's results.
+) -> tuple[Points, tuple[Any, ...], dict[str, str]]:
+    """Run the samples of all cells. Returns them, Tune's results, and the errors of those that failed, by `Work.name`.
 
     Drawn samples that no scheduler stops run in one experiment of Tune. Otherwise each cell has one, after the other.
 
@@ -94,6 +94,7 @@ def search_with_ray(
             "has one digest. Must be a scheduler that stops samples"
         )
     grids: list[Any] = []
+    failed: dict[str, str] = {}
     runs = [trial.digest for cell in cells for point in drawn[cell.name] for trial in cell.trials(point)]
     shared = len(set(runs)) < len(runs)  # runs of two cells, which two trials cannot run at once
     together = not searcher and scheduler == "none" and not shared
@@ -103,17 +104,18 @@ def search_with_ray(
         tuning: dict[str, Any] = {"metric": metric.name, "mode": metric.direction}
         if not together:
             tuning["scheduler"] = _scheduler(scheduler, cell.milestones[-1])
-        if searcher:
+        if searcher and cell.space:
             space = {"cell": cell.name} | {path: domain.tune() for path, domain in cell.space.items()}
             tuning |= {"search_alg": _searcher(searcher, block.seeds[0]), "num_samples": block.samples}
-        grid, _, stopped = run_plan(plan, execution.store / home, execution, space, **tuning)
+        grid, errors, stopped = run_plan(plan, execution.store / home, execution, space, **tuning)
         if grid is None or stopped:
             raise Interrupted(INTERRUPTED)
         grids.append(grid)
-        if searcher:
+        failed |= errors
+        if searcher and cell.space:
             proposed = [plan.settings(grid[number].config or {}) for number in range(len(grid))]
             drawn = drawn | {cell.name: list({str(point): point for point in proposed}.values())}
-    return drawn, tuple(grids)
+    return drawn, tuple(grids), failed
 
 
 def _scheduler(scheduler: Any, rounds: int) -> Any:

@@ -14,6 +14,7 @@ from statistics import fmean
 from typing import TYPE_CHECKING, Any, Literal
 
 import pandas as pd
+from filelock import FileLock
 
 from rollcall.benchmark.config.base import validated
 from rollcall.benchmark.config.errors import SettingError
@@ -136,16 +137,29 @@ def tune(
     cells = cells_of(with_seeds(experiment, block.seeds), block.space, block.per, judged, block.rounds, parts)
     suffix = f"-{experiment.variant}" if experiment.variant else ""  # no variant overwrites the files of another
     file = execution.store / experiment.name / f"tuned{suffix}.yaml"
-    earlier = Tuned.read(file) if file.is_file() else None  # what cannot be read is refused before the search
+    if file.is_file():
+        Tuned.read(file)  # what cannot be read is refused before the search
     home = f"{experiment.home}/search"
 
+    made: dict[tuple[str, str], list[Job]] = {}
+
     def jobs_of(cell: Cell, settings: Mapping[str, Any]) -> list[Job]:
-        return [Job(trial, home, execution.store) for trial in cell.trials(settings)]
+        """The same before and after the search, although the user's own files may change meanwhile."""
+        key = cell.name, str(dict(settings))
+        if key not in made:
+            made[key] = [Job(trial, home, execution.store) for trial in cell.trials(settings)]
+        return made[key]
+
+    def error_of(cell: Cell, number: int, settings: Mapping[str, Any]) -> str:
+        """Of a sample that failed: one with Ray, or one of its runs."""
+        names = [f"{cell.name} {number}", f"{cell.name} {settings}"]
+        names += [job.trial.name for job in jobs_of(cell, settings)]
+        return next((failed[name] for name in names if name in failed), "")
 
     def jobs_of_all() -> list[Job]:
         return [job for cell in cells for point in drawn[cell.name] for job in jobs_of(cell, point)]
 
-    drawn = {cell.name: [] if search_alg else _points(cell, block) for cell in cells}
+    drawn = {cell.name: [] if search_alg and cell.space else _points(cell, block) for cell in cells}
     examples = [job for cell in cells for job in jobs_of(cell, {key: d.examples[0] for key, d in cell.space.items()})]
     check(jobs_of_all() or examples)
     by_task = {job.trial.task.label: job.trial for job in examples if isinstance(job.trial, Trial)}
@@ -153,17 +167,20 @@ def tune(
     grids: tuple[Any, ...] = ()
     if execution.executor == "inline":
         longest = {job.trial.digest: job for job in sorted(jobs_of_all(), key=lambda job: job.trial.rounds)}
-        if run_jobs(list(longest.values()), execution).stopped:  # cells may share runs
+        ends = run_jobs(list(longest.values()), execution)  # cells may share runs
+        if ends.stopped:
             raise Interrupted(INTERRUPTED)
+        failed = ends.failed
     else:
         from rollcall.benchmark.search.samples import search_with_ray
 
         with mirrored(home, execution):
-            drawn, grids = search_with_ray(cells, drawn, judged, block, stops, search_alg, home, execution)
+            drawn, grids, failed = search_with_ray(cells, drawn, judged, block, stops, search_alg, home, execution)
     if count := sum(job.folder.in_use for job in jobs_of_all()):
         raise Interrupted(f"Another process runs {count} of the trials. Rerun the command when it has ended.")
     rows = [
-        {"cell": cell.name, "index": number, **point, **measured(cell, judged, jobs_of(cell, point))}
+        {"cell": cell.name, "index": number, **point}
+        | measured(cell, judged, jobs_of(cell, point), error_of(cell, number, point))
         for cell in cells
         for number, point in enumerate(drawn[cell.name])
     ]
@@ -176,7 +193,9 @@ def tune(
     tuned = Tuned(experiment=experiment.home, variant=experiment.variant, best=best)
     tuning = Tuning(tuned, frame, grids, file, notes(cells, frame, tuned, judged))
     if best:
-        (tuned.after(earlier) if earlier else tuned).write(file)
+        with FileLock(file.with_suffix(".lock")):  # another search may have written its answers meanwhile
+            earlier = Tuned.read(file) if file.is_file() else None
+            (tuned.after(earlier) if earlier else tuned).write(file)
     table = tuning.beside("samples.json")
     table.parent.mkdir(parents=True, exist_ok=True)
     frame.to_json(table, orient="records", indent=1)
@@ -188,15 +207,18 @@ def _points(cell: Cell, block: Search) -> list[dict[str, Any]]:
     return grid(cell.space) if block.samples == "grid" else draw_points(cell.space, block.samples, block.seeds[0])
 
 
-def measured(cell: Cell, metric: Metric, jobs: Sequence[Job]) -> dict[str, Any]:
-    """The row of a sample, without its settings, from the run folders of its jobs.
+def measured(cell: Cell, metric: Metric, jobs: Sequence[Job], error: str = "") -> dict[str, Any]:
+    """The row of a sample, without its settings, from the run folders of its jobs; `error` if it failed now.
 
-    The score is of the last milestone that all its runs have finished: the mean over the evaluations in the last share
-    of the rounds, then over the places of the cell, then over seeds.
+    A folder may have more rounds than the search: a failure in them does not count. The score is of the last milestone
+    that all its runs have finished: the mean over the evaluations in the last share of the rounds, then over the places
+    of the cell, then over seeds.
     """
     done = [max((one for one in cell.milestones if one <= job.folder.finished), default=0) for job in jobs]
-    statuses, histories = [job.folder.status for job in jobs], [job.folder.history() for job in jobs]
-    errors = [str(one.get("error") or one["reason"]) for one in statuses if one.get("state") in ("failed", "diverged")]
+    statuses, histories = [job.folder.status for job in jobs], [job.history for job in jobs]
+    left = [status for job, status in zip(jobs, statuses, strict=True) if not job.finished]
+    errors = [str(one.get("error") or one["reason"]) for one in left if one.get("state") in ("failed", "diverged")]
+    errors += [error] if error and left else []
     begun = [history for history in histories if metric.column in history]
     if not begun and min(done):
         errors.append(f"no trial records {metric.column}")

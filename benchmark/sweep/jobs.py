@@ -1,7 +1,9 @@
 """Jobs: a trial or an analysis and its run folder, the checks before it runs, how it is run, and how it ended."""
 
+import math
 import traceback
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import timedelta
 from pathlib import Path
@@ -36,6 +38,12 @@ class Job:
     @property
     def folder(self) -> RunFolder:
         return RunFolder(self.store / self.experiment / self.trial.name)
+
+    @property
+    def history(self) -> pd.DataFrame:
+        """The evaluations of the trial, in its rounds. The run folder may have more."""
+        history = self.folder.history()
+        return history[history["round"] <= self.trial.rounds] if isinstance(self.trial, Trial) else history
 
     @property
     def finished(self) -> bool:
@@ -89,7 +97,8 @@ class Sweep:
         for job in self.jobs:
             row: dict[Any, Any] = {**job.labels, "seed": job.trial.seed, "run": job.trial.name}
             row |= {"state": job.folder.state_now, "folder": str(job.folder.path)}
-            rows.append(row | next(reversed(job.folder.rows()), {}))
+            last = math.inf if isinstance(job.trial, Analysis) else job.trial.rounds
+            rows.append(row | next((one for one in reversed(job.folder.rows()) if one["round"] <= last), {}))
         return pd.DataFrame(rows)
 
     @property
@@ -116,17 +125,17 @@ def refuse_other_data(jobs: Iterable[Job], redo: bool = False) -> list[RunFolder
     return changed
 
 
-def check(jobs: Iterable[Job]) -> None:
+def check(jobs: Iterable[Job], anew: Collection[Job] = ()) -> None:
     """Refuse a damaged run folder, and a setting that is not allowed, before anything runs.
 
-    One trial of every kind that has not ended is built.
+    One trial of every kind that has not ended, or runs anew, is built.
     """
     kinds = {}
     for job in jobs:
         if fault := job.folder.altered():
             raise Damaged(job.folder.metrics, fault)
         job.folder.rows()
-        if not job.ended and isinstance(job.trial, Trial):
+        if (not job.ended or job in anew) and isinstance(job.trial, Trial):
             kinds[job.trial.model_copy(update={"seed": 0}).digest] = job.trial
         elif job.ended and not job.folder.settings.exists():  # `doctor` set it aside
             job.folder.save_settings(job.trial)
@@ -197,6 +206,9 @@ def run_job(
     `stop` is called after every round: whether to stop.
     """
     run = RunFolder(folder)
+    with suppress(OSError):
+        if not run.in_use:
+            run.error_file.unlink(missing_ok=True)  # of an earlier failure
     try:
         if isinstance(trial, Analysis):
             run_analysis(trial, run)

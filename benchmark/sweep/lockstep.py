@@ -46,6 +46,8 @@ def run_lockstep(jobs: Sequence[Job], tell: Callable[[str], None] = lambda line:
     alone = groups.pop("", [])
     errors, done, began = run_inline(alone), 0, process_time()
     for group in groups.values():
+        if any(not job.ended and job.trial.name not in errors for job in alone):  # interrupted
+            break
         for first in range(0, len(group), AT_ONCE):
             part = group[first : first + AT_ONCE]
             with stop_requests() as requested:
@@ -80,7 +82,7 @@ class Seat:
         self.go, self.back = Semaphore(0), Semaphore(0)
         self.request: Request | None = None
         self.error = ""
-        self.stop = False
+        self.stop = self.over = False
         self.seconds = 0.0
         self.thread = Thread(target=self._run, daemon=True)
         self.thread.start()
@@ -93,6 +95,12 @@ class Seat:
         self.back.acquire()
         self.seconds += monotonic() - began
 
+    def end(self) -> None:
+        """Make it give up, if it has not ended."""
+        self.stop = True
+        while not self.over:
+            self.resume()
+
     def wait(self, request: "Request") -> None:
         """Called in its thread: hand over a request, and go on when it is served."""
         self.request = request
@@ -104,12 +112,13 @@ class Seat:
     def _run(self) -> None:
         self.go.acquire()
         try:
-            train(self, SharedEngine(self))
+            if not self.stop:
+                train(self, SharedEngine(self))
         except Interrupted:
             pass
         except (Exception, SystemExit) as error:  # SystemExit: a part of the user called sys.exit
             self.error = f"{type(error).__name__}: {error}"
-        self.request = None
+        self.request, self.over = None, True
         self.back.release()
 
 
@@ -155,25 +164,29 @@ def run_group(jobs: Sequence[Job], requested: Callable[[], bool] = lambda: False
         together = isinstance(engine, Vectorised) and not federations[0].model.buffer_names
         pairs = zip(jobs, federations, strict=True) if together else ()
         seats = [Seat(job, federation, engine) for job, federation in pairs]
-        ready = seats
-        while ready:
-            for seat in ready:
-                seat.resume()
-            waiting = [seat for seat in seats if seat.request is not None]
-            if requested():
-                for seat in waiting:
-                    seat.stop = True
-                ready = waiting
-                continue
-            earliest = min((seat.request.t for seat in waiting if seat.request), default=0)
-            ready = [seat for seat in waiting if seat.request and seat.request.t == earliest]
-            began = monotonic()
-            serve(engine, [seat.request for seat in ready if seat.request])
-            for seat in ready:
-                seat.seconds += (monotonic() - began) / len(ready)
+        try:
+            compute(seats, engine, requested)
+        finally:  # after an error, too, so that their threads end and their folders are free
+            for seat in seats:
+                seat.end()
     if not together:
         return run_inline(jobs)
     return {seat.job.trial.name: seat.error for seat in seats if seat.error}
+
+
+def compute(seats: Sequence[Seat], engine: Engine, requested: Callable[[], bool]) -> None:
+    """Let the seats compute until all have ended, or until a stop is requested."""
+    ready = seats
+    while ready and not requested():
+        for seat in ready:
+            seat.resume()
+        waiting = [seat for seat in seats if seat.request is not None]
+        earliest = min((seat.request.t for seat in waiting if seat.request), default=0)
+        ready = [seat for seat in waiting if seat.request and seat.request.t == earliest]
+        began = monotonic()
+        serve(engine, [seat.request for seat in ready if seat.request])
+        for seat in ready:
+            seat.seconds += (monotonic() - began) / len(ready)
 
 
 def serve(engine: Engine, requests: Iterable[Request]) -> None:
@@ -226,6 +239,7 @@ def train(seat: Seat, engine: Any) -> None:
             return
         records.read()  # raises an error if the folder is damaged, before anything is written
         with run.running(trial, device=device.type, threads=1, content=federation.content):
+            run.checkpoint.unlink(missing_ok=True)  # of an interrupted run of `simulate`: it would be resumed later
             records.resume_at(-1)
             evaluate()
             while federation.t < trial.rounds and not records.diverged:

@@ -121,7 +121,9 @@ class Mirror:
             artifacts = (self.store / "artifacts").resolve().as_uri() if of_database else None
             self.id = known.experiment_id if known else client.create_experiment(self.experiment, artifacts)
         tags = [run.data.tags for run in runs_of(client, self.id)]
-        self.there = {own["rollcall.trial"]: own[COMPLETE] for own in tags if COMPLETE in own}
+        copies = [own for own in tags if COMPLETE in own]
+        self.there = {own["rollcall.trial"]: own[COMPLETE] for own in copies}
+        self.finished = {own["rollcall.trial"]: int(own.get("rollcall.finished", 0)) for own in copies}
         self.labels: dict[str, dict[str, str]] = {}
         with suppress(OSError, ValueError, KeyError, SettingError):  # the file may be gone or changed
             file = json.loads((self.store / self.experiment / "experiment.json").read_text())["file"]
@@ -134,9 +136,11 @@ class Mirror:
 
         try:
             status = folder.status
-            if folder.state_now != "running" and self.there.get(status["digest"]) != str(status["updated"]):
+            run = status["digest"]
+            longer = self.finished.get(run, 0) > folder.finished  # from another store of the same server
+            if folder.state_now != "running" and self.there.get(run) != str(status["updated"]) and not longer:
                 self._write(folder, status, client)
-                self.there[status["digest"]] = str(status["updated"])
+                self.there[run], self.finished[run] = str(status["updated"]), folder.finished
                 self.written += 1
         except (SettingError, FileNotFoundError, ValueError, KeyError, YAMLError, MlflowException) as error:
             if getattr(error, "error_code", "INVALID_PARAMETER_VALUE") != "INVALID_PARAMETER_VALUE":

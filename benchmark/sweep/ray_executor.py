@@ -245,10 +245,13 @@ def rollcall_trial(config: dict[str, Any], shared: dict[str, Any]) -> None:
         for rounds in work.milestones:
             error = ""
             for trial, folder in zip(trials, folders, strict=True):
-                if folder.finished < rounds:
+                while folder.finished < rounds:
                     part = trial if trial.rounds == rounds else trial.model_copy(update={"rounds": rounds})
                     own = [reports] if plan.evaluations else []
                     error = run_job(part, folder.path, reports, shared["every"], own)
+                    if plan.evaluations or not folder.in_use or reports():
+                        break
+                    sleep(1.0)  # a searcher has proposed the settings of a sample that still runs
                 if folder.finished < rounds:
                     break
             if reports.ended:

@@ -80,9 +80,9 @@ def _of_entry(file: Path, every: bool, trust: bool) -> tuple[list[str], list[str
     if found := problems(entry, board, trust):
         return [f"{file}: refused: {line}" for line in found], []
     notes = [f"{file}: digests, draws, rounds, seeds and cells are those of {board.name}"]
-    if entry.source and not trust:
-        unseen = "nothing was run again, and marks and impossible patterns were not compared with the method"
-        return [], [*notes, f"{file}: {unseen}: read {', '.join(entry.source)}, then add --trust"]
+    if entry.own_code and not trust:
+        unseen = "nothing was run again, and space, marks and impossible patterns were not compared with the method"
+        return [], [*notes, f"{file}: {unseen}: read {', '.join(entry.source or entry.own_code)}, then add --trust"]
     for one in rerun(entry, board, every):
         says = f"{one.where}: {one.stated} in the entry, {one.measured} now"
         if one.equal:
@@ -169,11 +169,11 @@ def enter(
     entries = run(chosen, entrants, execution, tell=lambda line: say(line, err))
     files = {entry.method: entry.write(store / chosen.name) for entry in entries}
     for entry in entries:
-        trust = ["--trust"] if entry.source else []
+        trust = ["--trust"] if entry.own_code else []
         also = f" Verify it: {command('check', files[entry.method], *trust)}"
         say(f"In {files[entry.method]}.{also if seed is None else ' Other seeds are not allowed on the board.'}")
     if seed is None:
-        words = ["leaderboard", chosen.name, *(["--against", entries[0].method] if entries[0].source else [])]
+        words = ["leaderboard", chosen.name, *(["--against", entries[0].method] if entries[0].own_code else [])]
         say(f"The board with it: {command(*words, store=store)}")
 
 

@@ -228,10 +228,13 @@ def plans_of(
                 first = command("tune", one, *(["--variant", variant] if variant else []))
                 raise SettingError(f"{tuned}: there is no such file; first: {first}")
             answer = Answer.read(tuned)
-            chosen = answer.applied(chosen)
-        if rounds is not None:
-            chosen = chosen.varied({"rounds": [rounds]})
-        chosen = chosen.varied(parse_all("set", settings or []))
+        changes = ({} if rounds is None else {"rounds": [rounds]}) | parse_all("set", settings or [])
+        if answer is not None:  # below the changes, some of which may be axes of the search
+            axes = {"panel", *chosen.varied(changes).axes}
+            chosen = answer.applied(chosen, axes)
+            for axis in dict.fromkeys(axis for one in answer.best.values() for axis in one.when if axis not in axes):
+                say(f"{tuned} was searched along {axis}, which is no axis here", err)
+        chosen = chosen.varied(changes)
         chosen = chosen.only(parse_all("only", only or []))
         if answer is not None:
             answer.check_seeds(chosen)
@@ -244,7 +247,7 @@ def plans_of(
 
 def described(job: "Job") -> dict[str, Any]:
     """A trial or an analysis: its names, seed, settings, state, run folder and last metrics."""
-    history = job.folder.history()
+    history = job.history
     return {
         "trial": job.trial.name,
         "experiment": job.experiment,

@@ -85,17 +85,24 @@ def _run(plan: Plan, jobs: list["Job"], execution: Execution, redo: bool) -> "Sw
     from rollcall.benchmark.sweep.jobs import check, refuse_other_data
     from rollcall.leaderboard.boards import own_table
 
-    changed = [job for job in jobs if job.finished and job.changed]
+    changed = [job for job in jobs if job.finished and job.changed and not job.folder.in_use]
     if changed:
         modules = ", ".join(sorted({module for job in changed for module in job.changed}))
         todo = "run again now" if redo else "results are kept. To run again: --redo-changed"
         say(f"Computed by other code of {modules}: {counted(len(changed), 'finished trial')}; {todo}", err)
-    for job in changed if redo else ():
-        rmtree(job.folder.path)
-    for folder in refuse_other_data(jobs, redo):
+    if longer := [job for job in changed if redo and job.folder.finished > job.trial.rounds]:
+        have = counted(longer[0].folder.finished, "round")
+        raise SettingError(
+            f"redo-changed: {longer[0].trial.name} has {have}; must be run again with as many (--rounds)"
+        )
+    others = refuse_other_data(jobs, redo)
+    anew = [*(changed if redo else ()), *(job for job in jobs if job.folder.path in {one.path for one in others})]
+    check(jobs, anew)  # before anything is removed
+    for folder in others:
         say(f"Its data have changed: {folder.path.name}; run again now", err)
-        rmtree(folder.path)
-    check(jobs)
+    for job in anew:
+        if job.folder.path.exists():
+            rmtree(job.folder.path)
     if not all(job.ended for job in jobs):
         plan.check_metrics()
         plan.record(execution.store)

@@ -30,7 +30,9 @@ def test_the_lines_after_enter_say_trust_and_against_for_code_of_the_user(
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("rollcall.cli.check._conform", lambda *_: None)
     monkeypatch.setattr(
-        entries, "enter", lambda board, methods, *_, **__: [kept(method=methods[0].label, source=source)]
+        entries,
+        "enter",
+        lambda board, methods, *_, **__: [kept(method=methods[0].label, algorithm=text, source=source)],
     )
     code, out, _ = rollcall(capsys, "enter", text)
     assert code == 0

@@ -166,6 +166,13 @@ def test_what_other_code_computed_is_told_and_redone_on_request(store, tmp_path,
     told = "Computed by other code of algorithms.fedpbc: 1 finished trial; "
     _, out, err = rollcall(capsys, *arguments)
     assert (f"{told}results are kept" in err, "0 run now, 4 before" in out) == (True, True)
+    for wrong, told_so in (
+        (("--rounds", "3"), "redo-changed: fedpbc-seed1"),
+        (("--set", "numerics.device=cuda"), "numerics.device: "),
+    ):  # nothing is removed before all is known to be right
+        code, _, err = rollcall(capsys, *arguments, "--redo-changed", *wrong)
+        assert (code, told_so in err.splitlines()[-1]) == (2, True)
+        assert files["fedpbc-seed1"].exists()
     _, out, err = rollcall(capsys, *arguments, "--redo-changed")
     assert (f"{told}run again now" in err, "1 run now, 3 before" in out) == (True, True)
     after = {name: json.loads(file.read_text()) for name, file in files.items()}

@@ -28,22 +28,20 @@ def test_the_answer_as_json_and_as_a_table(tmp_path, store, capsys):
     assert "local.lr" in (store / "tiny" / "search" / "samples.svg").read_text()
 
 
-def test_the_command_for_the_final_table_runs(tmp_path, store, capsys, monkeypatch):
-    """With the user's own method, settings and store."""
+@pytest.mark.parametrize("steps", ["local.steps=3", "local.steps=1,3"])
+def test_the_command_for_the_final_table_runs(steps, tmp_path, store, capsys, monkeypatch):
+    """With the user's own method, settings and store; several values of a setting are an axis of the search."""
     monkeypatch.chdir(tmp_path)
     write(tmp_path)
     (tmp_path / "mine.py").write_text("from rollcall.algorithms import FedAvg\n\n\nclass Mine(FedAvg):\n    pass\n")
-    options = [
-        *["--algorithm", "mine.py:Mine", "--only", "algorithm=Mine", "--set", "local.steps=3", "--store"],
-        "my runs",
-    ]
+    options = [*["--algorithm", "mine.py:Mine", "--only", "algorithm=Mine", "--set", steps, "--store"], "my runs"]
     arguments = ["tune", "tiny.yaml", "--space", "local.lr=0.1", "--rounds", "2", "--executor", "inline"]
     _, output, _ = rollcall(capsys, *arguments, *ARGUMENTS, *options)
     next_step = output.partition("Final table: ")[2].strip()
     assert next_step.startswith("rollcall run tiny.yaml --tuned 'my runs/tiny/tuned.yaml' --algorithm mine.py:Mine")
     code, output, _ = rollcall(capsys, *shlex.split(next_step)[1:], "--executor", "inline", "--rounds", "2")
     assert code == 0
-    assert "2 trials" in output
+    assert f"{2 * len(steps.split(','))} trials" in output
     assert "in my runs/tiny" in output
 
 

@@ -6,7 +6,9 @@ import json
 import numpy as np
 import pytest
 
+from rollcall.benchmark.config.digest import digest
 from rollcall.benchmark.config.errors import SettingError
+from rollcall.benchmark.config.experiment import Experiment
 from rollcall.benchmark.config.text import dumped
 from rollcall.benchmark.federation.simulation import simulate
 from rollcall.benchmark.search.board import Board, best, boards
@@ -150,6 +152,35 @@ def _first(data):
     return data["cells"]["equal"][0]
 
 
+def longer(run):
+    """Results of a run that went on: the window is that of its own last rounds."""
+    run["curve"] += [[10, 0.99], [12, 0.99]]
+    window = [value for t, value in run["curve"] if t > 4]
+    run["value"] = sum(window) / len(window)
+
+
+def shorter(run):
+    """Results without the evaluations of the window that lower its mean."""
+    best = max(run["curve"][-2:], key=lambda row: row[1])
+    run["curve"] = [*run["curve"][:-2], best]
+    run["value"] = best[1]
+
+
+def without(data, path):
+    """The entry of a search that leaves out a setting: its runs have other digests."""
+    del data["space"][path]
+    entry, board = Entry.model_validate(data), BOARD
+    for pattern, spec in board.conditions("fedau").items():
+        for number, one in enumerate(data["cells"][pattern]):
+            points = board.draws(entry.space, number)
+            for sample, point in zip(one["samples"], points, strict=True):
+                sample.update(settings=point, run=digest(board.sample(spec, point, number)))
+            for run in one["finals"]:
+                run["run"] = digest(board.final(spec, points[one["best"]], run["seed"]))
+
+
+BOARD = Board(Experiment.model_validate(FILE), Experiment.model_validate(FILE).search)
+
 TAMPERED = {
     "other seeds": (lambda data: _first(data).update(seed=1005), "equal, search 0: seed: 1005 is not what the rule gives, 1000"),
     "fewer rounds": (lambda data: _first(data)["finals"][0].update(rounds=6), "equal, search 0: final run 0: (0, 6, "),
@@ -161,6 +192,12 @@ TAMPERED = {
     "other final seeds": (lambda data: _first(data)["finals"].reverse(), "equal, search 0: final run 0: (1, 8, "),
     "a pattern": (lambda data: data["cells"].pop("cyclic"), "cyclic: is missing; every possible pattern must be there"),
     "a larger space": (lambda data: data["space"].update({"local.lr": "loguniform(0.001,30)"}), "space: local.lr is not that of the board, loguniform(0.01,3)"),
+    "a smaller space": (lambda data: without(data, "server.lr"), "space: server.lr is missing; must be that of the board"),
+    "a method as an option": (lambda data: data["space"].update({"algorithm.name": "choice(fedavg,mifa)"}), "space: algorithm.cutoff, algorithm.name is not allowed; at most one option"),
+    "a name of the board": (lambda data: data.update(method="fedavg"), "method: fedavg is a method of the board, with other settings"),
+    "code that is not there": (lambda data: data.update(algorithm="/evil.py:Evil"), "algorithm: the code of /evil.py:Evil is not in the entry"),
+    "more rounds of a curve": (lambda data: longer(_first(data)["finals"][0]), "equal, search 0: seed 0: its curve has other rounds"),
+    "fewer evaluations": (lambda data: shorter(_first(data)["finals"][0]), "equal, search 0: seed 0: its curve has other rounds"),
     "another rule": (lambda data: data.update(rule="0123456789"), "rule: 0123456789 is not that of small"),
 }  # fmt: skip
 

@@ -13,6 +13,7 @@ from rollcall.benchmark.config.errors import SettingError
 from rollcall.benchmark.config.experiment import Experiment
 from rollcall.benchmark.federation.run_folder import RunFolder
 from rollcall.benchmark.process import Interrupted
+from rollcall.benchmark.search import tune as search
 from rollcall.benchmark.search.answer import Tuned
 from rollcall.benchmark.sweep import jobs
 from rollcall.benchmark.sweep.jobs import run_job
@@ -187,3 +188,42 @@ def test_a_metric_that_is_not_measured_is_refused_before_anything_runs(metric, s
     with pytest.raises(SettingError, match=rf"^metric: '{metric}' is not allowed; .*: train/loss, train/distance"):
         tune(store, samples=1, metric=metric, mode="min", rounds=1)
     assert not list(store.rglob("status.json"))
+
+
+def test_a_longer_search_does_not_change_the_answer_of_a_shorter_one(store):
+    """At the rate 100 the distance grows by a factor each round; after more rounds it is no number any more."""
+    short = tune(store, samples="grid", rounds=2)
+    assert {*short.samples["state"]} == {"finished"}
+    assert "failed" in {*tune(store, samples="grid", rounds=200).samples["state"]}
+    again = tune(store, samples="grid", rounds=2)
+    pd.testing.assert_frame_equal(again.samples, short.samples)
+
+
+def test_a_sample_that_cannot_run_says_why(store, monkeypatch):
+    """Its run was left after five rounds, and cannot be a run of three."""
+    often = tiny(trial=TINY["trial"] | {"evaluation": {"every": 1}})
+
+    def left(trial, folder, stop, *more):
+        rounds = itertools.count(1)
+        return run_job(trial, folder, lambda: trial.local.lr == 0.01 and next(rounds) == 5, *more)
+
+    monkeypatch.setattr(jobs, "run_job", left)
+    with pytest.raises(Interrupted):
+        tune(store, often, rounds=8, samples="grid")
+    monkeypatch.undo()
+    rows = table(tune(store, often, rounds=3, samples="grid"))
+    assert (rows["fedavg", 0.01]["state"], rows["fedavg", 0.1]["state"]) == ("failed", "finished")
+    assert "must be at least 5" in rows["fedavg", 0.01]["error"]
+
+
+def test_answers_that_another_search_wrote_meanwhile_are_kept(store, monkeypatch):
+    one, other = (tiny().only({"algorithm": [name]}) for name in ("fedavg", "fedpbc"))
+    run_jobs = search.run_jobs
+
+    def slow(*args):
+        monkeypatch.setattr(search, "run_jobs", run_jobs)
+        tune(store, other, samples="grid")
+        return run_jobs(*args)
+
+    monkeypatch.setattr(search, "run_jobs", slow)
+    assert list(Tuned.read(tune(store, one, samples="grid").file).best) == ["fedpbc", "fedavg"]

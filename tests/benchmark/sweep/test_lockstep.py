@@ -1,6 +1,7 @@
 import gc
 
 import numpy as np
+import pytest
 import torch
 
 from rollcall.benchmark.config.trial import Trial
@@ -8,6 +9,7 @@ from rollcall.benchmark.federation.build import build
 from rollcall.benchmark.federation.module import Federation
 from rollcall.benchmark.federation.run_folder import RunFolder
 from rollcall.benchmark.federation.simulation import simulate
+from rollcall.benchmark.process import Interrupted
 from rollcall.benchmark.sweep import lockstep
 from rollcall.benchmark.sweep.jobs import Job
 from rollcall.benchmark.sweep.lockstep import run_group, run_lockstep, shared
@@ -148,3 +150,28 @@ def test_a_group_that_cannot_run_together_has_all_threads(tmp_path, monkeypatch)
     finally:
         torch.set_num_threads(threads)
     assert seen == [(2, 2)]
+
+
+def test_an_error_ends_all_trials_and_leaves_no_checkpoint_of_an_earlier_run(tmp_path, monkeypatch):
+    """A trial that `simulate` left after three rounds begins anew here."""
+    jobs = [Job(trial("fedavg", rate), "ended", tmp_path) for rate in (0.1, 0.3)]
+    count = iter(range(1, 100))
+    with pytest.raises(Interrupted):
+        simulate(jobs[0].trial, folder=jobs[0].folder.path, stop=lambda: next(count) == 3)
+    assert jobs[0].folder.checkpoint.exists()
+    served, calls = lockstep.serve, iter(range(100))
+
+    def failing(*args):
+        if next(calls) == 2:
+            raise RuntimeError("out of memory")
+        served(*args)
+
+    monkeypatch.setattr(lockstep, "serve", failing)
+    with pytest.raises(RuntimeError, match="out of memory"):
+        run_lockstep(jobs)
+    assert [(job.folder.in_use, job.folder.state) for job in jobs] == [(False, "interrupted")] * 2
+    assert not jobs[0].folder.checkpoint.exists()
+    monkeypatch.undo()
+    assert run_lockstep(jobs) == {}
+    for job in jobs:
+        np.testing.assert_allclose(job.folder.history(), simulate(job.trial).history, rtol=1e-9)

@@ -134,3 +134,15 @@ def test_a_database_that_is_damaged_is_named(store, capsys):
     assert equal(store) == 1
     code, _, err = rollcall(capsys, "sync", "other", "--store", str(store))
     assert (code, "'other' is not allowed" in err, "has runs of tiny" in err) == (2, True, True)
+
+
+def test_a_shorter_run_of_another_store_leaves_the_copy_of_a_longer_one(tmp_path, monkeypatch):
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", f"sqlite:///{tmp_path / 'server.db'}")
+    made(tmp_path / "one", rounds=20)
+    looked(tmp_path / "one")
+    made(tmp_path / "other", rounds=12)
+    mirror = looked(tmp_path / "other")
+    assert [entry.data.tags["rollcall.finished"] for entry in entries(mirror)] == ["20"]
+    made(tmp_path / "other", rounds=24)
+    mirror.look()
+    assert [entry.data.tags["rollcall.finished"] for entry in entries(mirror)] == ["24"]
