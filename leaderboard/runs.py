@@ -235,7 +235,7 @@ def own(store: Path, experiment: str, metrics: Collection[str] | None = None, ml
         try:
             run = of_folder(folder, experiment, metrics)
             dated += [(folder.status["updated"], run)] if run else []
-        except (OSError, ValueError, KeyError, YAMLError) as error:
+        except (OSError, ValueError, KeyError, TypeError, AttributeError, YAMLError) as error:
             print(f"left out: {path}: {' '.join(str(error).split())}", file=sys.stderr)
     return _of_one_version([run for _, run in sorted(dated, key=lambda pair: pair[0])])
 

@@ -259,7 +259,12 @@ def _rows(path: Path) -> np.ndarray:
             table = read(path, header=None, **options)
             if table.shape[1] == 1:  # not separated by commas
                 table = read(path, header=None, sep=None, engine="python", **options)
-            bits = table.iloc[0].isin(["0", "1"]).all()  # the first round of a mask
+            first = table.iloc[0].str.strip()
+            bits = _bits(first.to_frame()).notna().all(axis=None)  # the first round of a mask
+            if first.tolist() in (["0"], ["0", "1"]):
+                raise ValueError(f"the first line, {','.join(first)}, may be a round or names; write names as texts")
+            if not bits and (twice := first[first.duplicated() & (first != "")].tolist()):
+                raise ValueError(f"it has two columns {twice[0]!r}")
             table = table if bits else table[1:].set_axis(table.iloc[0].str.strip(), axis=1)
         else:
             table = read(path)
@@ -344,10 +349,18 @@ def _times(column: "pd.Series[Any]") -> np.ndarray:
     return dates.to_numpy(dtype="datetime64[us]")
 
 
+def _bits(table: pd.DataFrame) -> pd.DataFrame:
+    """0 and 1 of a mask, which may be written as numbers or as true and false; nan for anything else."""
+    texts = table.astype(str).apply(lambda column: column.str.strip().str.lower())
+    numbers = texts.replace({"true": "1", "false": "0"}).apply(pd.to_numeric, errors="coerce")
+    return numbers.where(numbers.isin([0, 1]))
+
+
 def _visits_of_mask(table: pd.DataFrame, path: Path) -> np.ndarray:
     """The rows of a mask: a column for each client, a row of 0 and 1 for each round."""
-    bits = table.astype(str).isin(["1", "1.0", "True", "true"]).to_numpy()
-    if not table.shape[1] or not (bits | table.astype(str).isin(["0", "0.0", "False", "false"]).to_numpy()).all():
+    values = _bits(table)
+    bits = values.eq(1).to_numpy()
+    if not table.shape[1] or values.isna().any(axis=None):
         columns = ",".join(map(str, table.columns))
         must = "must be round,client or client,start,end, or one for each client with 0 and 1 in every row"
         raise ValueError(f"the columns {columns} of {str(path)!r} are not allowed; {must}")

@@ -98,9 +98,16 @@ def _rows(file: str, label: str, client: str, features: Sequence[str] | None) ->
         if any(ending in TEXT for ending in path.suffixes):
             options: dict[str, Any] = {"keep_default_na": False, "na_values": [""], "skipinitialspace": True}
             options["converters"] = {client: str.strip}  # names stay as they are written
+            kind: dict[str, Any] = {}
             rows = pd.read_csv(path, **options)
             if rows.shape[1] == 1:  # not separated by commas
-                rows = pd.read_csv(path, sep=None, engine="python", **options)
+                kind = {"sep": None, "engine": "python"}
+                rows = pd.read_csv(path, **kind, **options)
+            head = pd.read_csv(path, header=None, nrows=1, dtype=str, keep_default_na=False, **kind).iloc[0].str.strip()
+            if (twice := head[head.duplicated() & (head != "")].tolist()) and not rows.empty:
+                raise ValueError(f"it has two columns {twice[0]!r}")
+            if features is None and (head == "").any():
+                raise ValueError("it has a column without a name, such as the index of pandas; name the `features`")
             rows.index += 2
         else:
             rows = pd.read_feather(path) if path.suffix == ".feather" else pd.read_parquet(path)

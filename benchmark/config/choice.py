@@ -441,8 +441,12 @@ def options(factory: Callable[..., Any], supplied: int) -> dict[str, inspect.Par
 def _model(factory: Callable[..., Any], supplied: int) -> type[BaseModel]:
     settings = ConfigDict(strict=True, arbitrary_types_allowed=True)
     types: dict[str, Any] = {}
+    fields = dataclasses.fields(factory) if dataclasses.is_dataclass(factory) else ()
+    made = {one.name: one.default_factory for one in fields if one.default_factory is not dataclasses.MISSING}
     for key, parameter in options(factory, supplied).items():
         default = ... if parameter.default is inspect.Parameter.empty else parameter.default
+        if key in made:
+            default = made[key]()
         if callable(default) and key in KINDS:  # a default such as model=mlp: that choice, without options
             default = read(key, default)
         annotation = Any if parameter.annotation is inspect.Parameter.empty else parameter.annotation

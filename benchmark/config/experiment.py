@@ -367,13 +367,25 @@ class Experiment(Settings):
         return self.only({axis: list(labels) for axis, labels in self.subset.items()})
 
     def joined(self, axis: str, values: Iterable[Any]) -> Self:
-        """The experiment with more values on an axis. If no grid has the axis, it starts with the value in `trial`."""
+        """The experiment with more values on an axis. If no grid has the axis, it starts with the value in `trial`.
+
+        A value whose label another one has becomes `LABEL#2`: it takes the place of none.
+        """
         more = labelled(values)
-        joined = self._with_grids(lambda grid: grid | {axis: grid[axis] | more} if axis in grid else grid)
+
+        def beside(own: Mapping[str, Any]) -> dict[str, Any]:
+            whole = dict(own)
+            for label, value in more.items():
+                free = chain([label], (f"{label}#{number}" for number in count(2)))
+                place = (one for one in free if one not in whole or serialised(whole[one]) == serialised(value))
+                whole[next(place)] = value
+            return whole
+
+        joined = self._with_grids(lambda grid: grid | {axis: beside(grid[axis])} if axis in grid else grid)
         if axis in self.grid or joined.panels != self.panels:
             return joined
         start = labelled([self.trial[axis]] if axis in self.trial else [])
-        return self.model_copy(update={"grid": self.grid | {axis: start | more}})
+        return self.model_copy(update={"grid": self.grid | {axis: beside(start)}})
 
     def varied(self, settings: Mapping[str, Sequence[Any]]) -> Self:
         """The experiment with these values of these dotted settings; a new axis varies fastest.
@@ -545,9 +557,10 @@ def _of_panel(experiment: Experiment, name: str, panel: Panel) -> Iterator[GridP
         grid = {axis: grid[axis] for axis in grid if axis in panel.grid or axis.startswith(("seed", "analysis."))}
         common = {"analysis": panel.analysis}
     for labels in product(*grid.values()):
-        spec = common
-        for axis, label in zip(grid, labels, strict=True):
-            spec = put_all(spec, _settings(axis, grid[axis][label]))
+        chosen = [_settings(axis, grid[axis][label]) for axis, label in zip(grid, labels, strict=True)]
+        # A whole part before its options, in whatever order the axes stand, so that no axis is lost.
+        own = sorted((one for settings in chosen for one in settings.items()), key=lambda one: one[0].count("."))
+        spec = put_all(common, dict(own))
         shown = {"panel": name} | {axis: label for axis, label in zip(grid, labels, strict=True) if axis != "seed"}
         searches: dict[str, str] = {}
         for override in experiment.overrides:

@@ -52,7 +52,19 @@ def _text(file: str) -> str | None:
     """The content of a file, or the text supplied for it; None if there is neither."""
     if file in _texts:
         return _texts[file]
-    return Path(file).read_bytes().decode() if Path(file).is_file() else None
+    return decoded(Path(file)) if Path(file).is_file() else None
+
+
+def decoded(file: Path) -> str:
+    """The text of a file.
+
+    Raises:
+        SourceError: it is not in UTF-8.
+    """
+    try:
+        return file.read_bytes().decode()
+    except UnicodeDecodeError as error:
+        raise SourceError(f"{file}: is not in UTF-8 (byte {error.start}); save it so") from None
 
 
 def loaded(address: str) -> tuple[Any, Source]:
@@ -123,7 +135,7 @@ def source_of(value: Any) -> Source:
     with suppress(TypeError):  # a builtin
         file = inspect.getsourcefile(thing)
         if file is not None and Path(file).is_file() and thing.__module__ in sys.modules:
-            return Source(str(Path(file).resolve()), Path(file).read_bytes().decode())
+            return Source(str(Path(file).resolve()), decoded(Path(file)))
     try:
         text = inspect.getsource(thing)
     except (OSError, TypeError):

@@ -57,13 +57,17 @@ class _Dumper(yaml.SafeDumper):
     """Quotes a text that would be read as a number."""
 
 
-BOOL = "tag:yaml.org,2002:bool"
+BOOL, INT = "tag:yaml.org,2002:bool", "tag:yaml.org,2002:int"
 
-for _kind in (_Loader, _Dumper):
+WHOLE = re.compile(r"[-+]?(0|[1-9][0-9_]*)$")
+"""A whole number. In YAML 1.1, 010 is 8 and 1:30 is 90; here they are texts, and are written in quotes."""
+
+for _kind, _own in ((_Loader, (BOOL, INT)), (_Dumper, (BOOL,))):
     _kind.yaml_implicit_resolvers = {
-        first: [pair for pair in pairs if pair[0] != BOOL] for first, pairs in _kind.yaml_implicit_resolvers.items()
+        first: [pair for pair in pairs if pair[0] not in _own] for first, pairs in _kind.yaml_implicit_resolvers.items()
     }
     _kind.add_implicit_resolver(BOOL, re.compile("(?i:true|false)$"), list("tTfF"))
+    _kind.add_implicit_resolver(INT, WHOLE, list("+-0123456789"))
     _kind.add_implicit_resolver("tag:yaml.org,2002:float", EXPONENT, list("+-.0123456789"))
 
 

@@ -9,6 +9,7 @@ import numpy as np
 import torch
 from jaxtyping import Float
 from torch import nn
+from torch.optim import Optimizer
 
 from rollcall.algorithms import KNOWLEDGE, Algorithm, Round, Rows, Traffic
 from rollcall.benchmark.config.choice import Choice
@@ -104,6 +105,15 @@ def build(trial: Trial, workers: int = 1) -> Federation:
     refuse_what_cannot_fit(states, trial.algorithm.label, d, data.clients, trial.numerics.device)
     schedule, chosen = own.schedule.bound(), server.optimizer
     step = chosen.bound() if isinstance(chosen, Choice) else partial(OPTIMIZERS[chosen], **server.options())
+
+    def optimizer(parameters: list[nn.Parameter]) -> Optimizer:
+        made = step(parameters, server.lr)
+        if not any(one is parameters[0] for group in made.param_groups for one in group["params"]):
+            raise SettingError(
+                "server.optimizer: holds other parameters than the model's; must be a class or a function"
+            )
+        return made
+
     return Federation(
         task,
         data,
@@ -113,7 +123,7 @@ def build(trial: Trial, workers: int = 1) -> Federation:
         local=local,
         lr=lambda t: own.lr * schedule(t),
         alpha=alpha,
-        optimizer=lambda parameters: step(parameters, server.lr),
+        optimizer=optimizer,
         splits_at=lambda t: trial.evaluation.splits_at(t, trial.rounds) or tuple(data.splits),
         seed=trial.seed,
         groups=groups,

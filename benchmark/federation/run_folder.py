@@ -67,6 +67,15 @@ class Damaged(SettingError):
         self.reason = reason
 
 
+KINDS: Mapping[str, tuple[type, ...]] = {
+    **dict.fromkeys(("rounds", "finished"), (int,)),
+    **dict.fromkeys(("round", "seconds", "updated"), (float, int)),
+    **dict.fromkeys(("signature", "sources", "code"), (dict,)),
+    "diverged": (int, type(None)),
+}
+"""The types of some entries of status.json."""
+
+
 class RunFolder:
     """One trial's folder, which `running` creates."""
 
@@ -93,6 +102,9 @@ class RunFolder:
             raise Damaged(self.status_file, "not valid JSON") from None
         if not isinstance(status, dict):
             raise Damaged(self.status_file, "not a JSON object")
+        for key, kinds in KINDS.items():
+            if not isinstance(status.get(key, kinds[0]()), kinds):
+                raise Damaged(self.status_file, f"{key} is {status[key]!r}")
         return status
 
     @property
@@ -399,8 +411,14 @@ def run_folders(folder: Path, *, below: bool = True) -> list[Path]:
         folder: a store, or the folder of an experiment.
         below: also those in folders of this folder, and this folder itself.
     """
-    files = folder.glob("**/status.json" if below else "*/status.json")
-    return sorted(file.parent for file in files if not any(ASIDE in part for part in file.relative_to(folder).parts))
+    found, seen = list(folder.glob("*/status.json")), set()
+    for place, inside, files in os.walk(folder, followlinks=True) if below else ():  # an experiment may be a link
+        real = os.path.realpath(place)
+        inside[:] = [] if real in seen else inside
+        found += [Path(place, "status.json")] if "status.json" in files and real not in seen else []
+        seen.add(real)
+    paths = {file.parent for file in found}
+    return sorted(path for path in paths if not any(ASIDE in part for part in path.relative_to(folder).parts))
 
 
 @contextmanager

@@ -170,7 +170,7 @@ class Entry(Part):
             data = json.loads(gzip.decompress(path.read_bytes()))
             content = data.pop("content")
             entry = cls.model_validate(data)
-        except (OSError, EOFError, ValueError, KeyError, AttributeError) as error:
+        except (OSError, EOFError, ValueError, KeyError, TypeError, AttributeError) as error:
             told = " ".join(str(error).split())[:200]
             raise SettingError(f"{path}: cannot be read ({told}); must be as rollcall enter writes it") from None
         if entry.content != content:

@@ -132,6 +132,8 @@ def assignments(text: str) -> dict[str, str]:
 def _plain(path: str, value: Any) -> Any:
     """A domain of Tune as a user would write it in a file; anything else as it is."""
     if isinstance(value, Mapping):
+        if "grid_search" not in value:
+            raise SettingError(f"space: {path} is a mapping; settings must be dotted, such as local.lr")
         return list(value["grid_search"])
     if not hasattr(value, "get_sampler"):
         return value

@@ -212,7 +212,7 @@ def plans_of(
         SettingError: a change does not fit an experiment, or `tuned` is the answer for another one or has its seeds.
     """
     plans = []
-    for one in chain.from_iterable(names(of=name) or [name] for name in experiments):
+    for one in chain.from_iterable((names(of=name) if name else []) or [name] for name in experiments):
         chosen = PaperExperiment.read(one)
         if variant:
             chosen = chosen.as_(variant)

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from rollcall.benchmark.config.choice import read
-from rollcall.participation import FromFunction, FromObject, Population, stream
+from rollcall.participation import FromFunction, FromObject, Participation, Population, stream
+from rollcall.participation.function import checked_model
 
 
 def half(t, rng):
@@ -46,6 +47,33 @@ class Alternating:
 
     def active(self, t):
         return np.arange(4) % 2 == 0 if t % 2 == 0 else [3, 1]
+
+
+class Numbers(Participation):
+    """With the base class; its answers are a mask of 0 and 1, or its probabilities are too many."""
+
+    def __init__(self, population, answer=(0, 1, 1), p=None):
+        super().__init__(population)
+        self.answer, self.p = answer, p
+
+    def active(self, t):
+        return np.array(self.answer)
+
+    def probability(self, t):
+        return self.p
+
+
+def test_what_a_class_with_the_base_class_says_is_checked_as_well():
+    population = Population(3)
+    with pytest.raises(ValueError, match="an id twice is not allowed"):
+        checked_model(Numbers(population), population)
+    with pytest.raises(ValueError, match=r"id -1 is not allowed"):
+        checked_model(Numbers(population, (-1, 2)), population)
+    with pytest.raises(ValueError, match="probability"):
+        checked_model(Numbers(population, (0, 2), np.full(4, 0.5)), population)
+    assert checked_model(Numbers(population, (2, 0)), population).active(5).tolist() == [0, 2]
+    mask = checked_model(Numbers(population, (True, False, True)), population)
+    assert mask.active(0).tolist() == [0, 2]
 
 
 def test_an_object_with_active_is_enough():

@@ -132,12 +132,24 @@ def test_clients_of_the_data_are_joined_by_name(names, on, replayed):
     [
         ("1,0,1\n0,0,1\n", None, [[0], [], [0, 1]]),
         ("0,1,2\n0,1,0\n", None, [[], [0], []]),
+        ("1.0,0.0,1.0\n0.0,0.0,1.0\n", None, [[0], [], [0, 1]]),
+        ("1.00e+00,0.00e+00,1.00e+00\n0.00e+00,0.00e+00,1.00e+00\n", None, [[0], [], [0, 1]]),
+        ("True,False,True\nFalse,False,True\n", None, [[0], [], [0, 1]]),
         ("round,b,a,c\n0,1,0,0\n1,0,0,1\n2,0,0,0\n", ("a", "b", "c"), [[], [0], [1]]),
         ("b\ta\tc\nTrue\tFalse\tFalse\n", ("a", "b", "c"), [[], [0], []]),
     ],
 )
 def test_masks_as_text(text, names, on, replayed):
     assert replayed(text, 3, names=names)[0] == on
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [("0,1\n1,1\n", "the first line, 0,1, may be a round or names"), ("a,b,a\n1,0,1\n", "it has two columns 'a'")],
+)
+def test_masks_whose_header_is_not_clear_are_refused(text, message, replayed):
+    with pytest.raises(ValueError, match=message):
+        replayed(text, 2)
 
 
 @pytest.mark.parametrize("ending", ["npz", "csv", "parquet", "csv.gz", "json"])

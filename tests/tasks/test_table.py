@@ -146,3 +146,16 @@ def test_a_log_is_joined_by_name(tmp_path):
     trial = Trial.read({"task": task, "participation": log, "algorithm": "fedavg", "rounds": 2})
     active = build(trial).participation.active
     assert [active(t).tolist() for t in range(2)] == [[1], [0]]
+
+
+@pytest.mark.parametrize(
+    ("header", "message"),
+    [("town,age,buys,buys", "it has two columns 'buys'"), (",town,age,buys", "it has a column without a name")],
+)
+@pytest.mark.parametrize("comma", [",", ";"])
+def test_a_column_twice_or_without_a_name_is_no_feature(header, message, comma, tmp_path):
+    """An index that pandas wrote, or the label once more, would say what the label is."""
+    path = tmp_path / "towns.csv"
+    path.write_text("\n".join([header, *(f"{i},{i % 2},{i},{i % 2}" for i in range(6))]).replace(",", comma))
+    with pytest.raises(ValueError, match=message):
+        table(0, file=str(path), label="buys", client="town", at_least=1)

@@ -262,3 +262,23 @@ def test_each_part_is_of_its_kind(tmp_path):
     for name in ("Other", "table", "vector"):
         with pytest.raises(SettingError, match=r"not clear from a base class; say it with --kind \(task, model"):
             kind_of(f"{file}:{name}")
+
+
+LISTED = """
+from dataclasses import dataclass, field
+from rollcall.algorithms import FedAvg
+
+@dataclass(frozen=True)
+class Listed(FedAvg):
+    rates: list = field(default_factory=lambda: [0.5, 1.0])
+"""
+
+
+def test_a_default_that_a_factory_makes_and_a_file_in_another_encoding(tmp_path):
+    (tmp_path / "listed.py").write_text(LISTED)
+    spec = {"task": QUADRATIC, "rounds": 1}
+    listed = Trial.read(spec | {"algorithm": f"{tmp_path}/listed.py:Listed"})
+    assert listed.complete()["algorithm"]["rates"] == [0.5, 1.0]
+    (tmp_path / "latin.py").write_bytes("# für\n".encode("latin-1") + LISTED.encode())
+    with pytest.raises(SettingError, match=r"latin\.py: is not in UTF-8 \(byte 3\)"):
+        Trial.read(spec | {"algorithm": f"{tmp_path}/latin.py:Listed"})

@@ -52,6 +52,27 @@ def test_settings_can_be_varied_also_below_an_axis():
     assert [t.algorithm.options for t in trials(below)] == [{"wait_for_all": True, "memory": "updates"}] * 2
 
 
+@pytest.mark.parametrize("axes", [["algorithm.wait_for_all", "algorithm"], ["algorithm", "algorithm.wait_for_all"]])
+def test_the_options_of_a_part_are_set_after_the_part_in_any_order_of_the_axes(axes):
+    values = {"algorithm": [{"name": "mifa", "memory": "updates"}], "algorithm.wait_for_all": [True, False]}
+    found = trials(Experiment.model_validate(BASE | {"grid": {axis: values[axis] for axis in axes}}))
+    assert [t.algorithm.options for t in found] == [
+        {"memory": "updates", "wait_for_all": wait} for wait in (True, False)
+    ]
+
+
+def test_a_method_of_the_same_name_takes_the_place_of_none():
+    joined = Experiment.model_validate(BASE).joined("algorithm", [{"name": "mifa", "memory": "updates"}])
+    assert list(joined.axes["algorithm"]) == ["fedavg", "mifa", "mifa#2"]
+    assert list(joined.joined("algorithm", ["fedavg"]).axes["algorithm"]) == [
+        "fedavg",
+        "mifa",
+        "mifa#2",
+    ]  # there already
+    memories = [t.algorithm.options.get("memory") for t in trials(joined.only({"seed": [0]}))]
+    assert memories == [None, "gradients", "updates"]
+
+
 def test_an_axis_is_joined_where_it_stands():
     joined = Experiment.model_validate(BASE).joined("algorithm", ["fedpbc"]).only({"seed": [0]})
     assert [(t.algorithm.name, t.algorithm.options.get("wait_for_all")) for t in trials(joined)] == [

@@ -9,7 +9,7 @@ from rollcall.benchmark.config.text import dumped, parse_all, parsed, read_time
 from rollcall.benchmark.search.space import domain, read_space
 
 NUMBERS = {"1e-2": 0.01, "1E5": 100000.0, "-2e3": -2000.0, "+1.e+2": 100.0, ".5e1": 5.0, "1.5e-3": 0.0015, "3": 3}
-WORDS = ["e5", "1e", "1e-", "12e4f", "1.2.3", "1e5 x", ".", ".e5"]
+WORDS = ["010", "1:30", "0x10", "e5", "1e", "1e-", "12e4f", "1.2.3", "1e5 x", ".", ".e5"]
 
 
 @pytest.mark.parametrize("text", NUMBERS)

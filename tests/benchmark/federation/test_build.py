@@ -136,3 +136,11 @@ def test_each_part_of_a_network_keeps_its_own_mode():
         step()
         own = federation.model.task.network
         assert [part.training for part in (federation.model.task, own, own.norm, own.drop)] == [True, True, False, True]
+
+
+def test_a_server_optimizer_of_other_parameters_is_refused():
+    """It would leave the model as it is."""
+    settings = {"task": {"name": "quadratic", "targets": [[0.0], [1.0]]}, "rounds": 1, "algorithm": "fedavg"}
+    wrong = torch.optim.Adam(nn.Linear(1, 1).parameters())
+    with pytest.raises(SettingError, match=r"server\.optimizer: holds other parameters"):
+        simulate(settings | {"server": {"optimizer": wrong}})

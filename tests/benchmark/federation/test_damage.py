@@ -1,6 +1,7 @@
 """Damaged run folders and a full disk: each error is clear, and the next run ends like an undisturbed one."""
 
 import errno
+import json
 import os
 from datetime import timedelta
 from pathlib import Path
@@ -145,3 +146,17 @@ def test_a_checkpoint_that_names_code_is_damaged(tmp_path):
     assert not os.path.exists("hostile")
     set_aside(finding.path)
     assert is_whole(tmp_path)
+
+
+@pytest.mark.parametrize(
+    "change", [{"finished": None}, {"finished": float("nan")}, {"signature": None}, {"updated": "x"}]
+)
+def test_a_status_with_values_of_another_kind_is_damaged(change, tmp_path, capsys):
+    simulate(TRIAL, folder=tmp_path / "e" / "run")
+    run = RunFolder(tmp_path / "e" / "run")
+    run.status_file.write_text(json.dumps(run.status | change))
+    with pytest.raises(Damaged, match=f"{next(iter(change))} is"):
+        _ = run.status
+    assert run.status_file.name in {finding.path.name for finding in examine(run.path)}
+    assert own(tmp_path, "e") == []
+    assert "left out" in capsys.readouterr().err

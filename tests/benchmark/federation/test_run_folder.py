@@ -11,7 +11,7 @@ from runs import DIGITS, Asked, Count, rounds_in
 
 from rollcall import SettingError, load, simulate
 from rollcall.benchmark.config.trial import Trial
-from rollcall.benchmark.federation.run_folder import RunFolder
+from rollcall.benchmark.federation.run_folder import RunFolder, run_folders
 from rollcall.benchmark.process import Interrupted
 
 
@@ -106,3 +106,14 @@ def test_status_follows_about_once_a_second_and_ends_exact(tmp_path, monkeypatch
         run.append({"round": 6}, seconds=0.5)
         now += 3.0
     assert (run.status["seconds"], run.status["evaluation_seconds"]) == (5.5, 1.5)
+
+
+def test_run_folders_are_found_through_links(tmp_path):
+    """An experiment may be on another disk; a link that leads back is followed once."""
+    store, disk = tmp_path / "store", tmp_path / "disk"
+    (disk / "e" / "run").mkdir(parents=True)
+    (disk / "e" / "run" / "status.json").write_text("{}")
+    store.mkdir()
+    (store / "e").symlink_to(disk / "e")
+    (disk / "e" / "back").symlink_to(store)
+    assert run_folders(store) == run_folders(store / "e", below=False) == [store / "e" / "run"]
