@@ -22,7 +22,7 @@ from rollcall.benchmark.config.errors import SettingError, listed
 from rollcall.benchmark.config.trial import Trial
 from rollcall.benchmark.federation.build import build
 from rollcall.benchmark.search.board import Board
-from rollcall.benchmark.search.entry import ENDING, Entry, Final, Searched
+from rollcall.benchmark.search.entry import ENDING, Entry, Final
 from rollcall.benchmark.search.space import domain
 from rollcall.leaderboard.names import method_name
 from rollcall.leaderboard.paper.quantities import half_width
@@ -167,9 +167,9 @@ class Standing:
         """All final runs of a method."""
         return [run for cells in self.entries[method].cells.values() for one in cells for run in one.finals]
 
-    def lost(self, method: str) -> list[Searched]:
-        """The searches of a method whose samples all diverged, so that they have no final runs."""
-        return [one for cells in self.entries[method].cells.values() for one in cells if one.best is None]
+    def lost(self, method: str) -> int:
+        """The number of searches of a method whose samples all diverged, so that they have no final runs."""
+        return sum(one.best is None for cells in self.entries[method].cells.values() for one in cells)
 
 
 def interval(values: Sequence[float] | pd.Series, level: float = 0.95) -> Interval:
@@ -312,7 +312,7 @@ def caption(standing: Standing, baseline: str) -> str:
         parts += [f"{name}: also {own[0]} searched"] if own else []
         diverged = sum(run.value is None for run in standing.finals(name))
         parts += [f"{name}: {diverged} final runs diverged and count 0"] if diverged else []
-        lost = len(standing.lost(name))
+        lost = standing.lost(name)
         parts += [f"{name}: searches whose samples all diverged, which count 0: {lost}"] if lost else []
     parts += [f"best rates at an edge of the space: {edges}"] if (edges := at_edges(standing)) else []
     return "; ".join(parts)
@@ -367,7 +367,7 @@ def cost_table(standing: Standing, target: float = 0.9) -> Table:
     rows: list[list[Shown]] = []
     for method in standing.order:
         runs = standing.finals(method)
-        lost = len(standing.lost(method)) * (standing.board.search.finals or 0)
+        lost = standing.lost(method) * (standing.board.search.finals or 0)
         until_target = [until(runs, target, cost, lost) for cost in ("round", "floats_up")]
         means = {name: np.mean([run.costs[name] for run in runs]) for name in runs[0].costs} if runs else {}
         costs = ["", "", ""]

@@ -1,6 +1,7 @@
 """User-defined participation without the base class: a plain function, or an object with `active(t)`."""
 
 from collections.abc import Callable
+from copy import copy
 from inspect import Parameter, signature
 from types import SimpleNamespace
 from typing import Any, TypeAlias
@@ -112,15 +113,14 @@ def checked_model(model: Any, population: Population) -> Any:
         raise ValueError(f"its attribute `clients` is {clients}; must be {population.clients}, as in the task")
     if not isinstance(model, Participation):
         return FromObject(population, model)
-    if not type(model).__module__.startswith("rollcall."):  # what the user's code says is checked, as above
-        answer = model.active
-        model.__dict__["active"] = lambda t: active_ids("active", answer(t), model.clients, t)
-        model.active(0)
-        known = {"probability": model.probability(0), "stationary": model.stationary, "share": model.share}
-        for name, value in (known | {"correlation": model.correlation}).items():
-            if value is not None:
-                low = -1 if name == "correlation" else 0
-                checked(name, np.asarray(value, dtype=np.float64), [(model.clients,)], low, 1)
+    answer, model = model.active, copy(model)  # the user's own object stays as it is, and may be used again
+    model.__dict__["active"] = lambda t: active_ids("active", answer(t), population.clients, t)
+    model.active(0)
+    known = {name: getattr(model, name) for name in ("stationary", "share", "correlation")}
+    for name, value in (known | {"probability": model.probability(0)}).items():
+        if value is not None:
+            low = -1 if name == "correlation" else 0
+            checked(name, np.asarray(value, dtype=np.float64), [(population.clients,)], low, 1)
     return model
 
 

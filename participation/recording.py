@@ -260,12 +260,12 @@ def _rows(path: Path) -> np.ndarray:
             if table.shape[1] == 1:  # not separated by commas
                 table = read(path, header=None, sep=None, engine="python", **options)
             first = table.iloc[0].str.strip()
-            bits = _bits(first.to_frame()).notna().all(axis=None)  # the first round of a mask
+            bits = not np.isnan(_bits(first.to_frame())).any()  # the first round of a mask
             if first.tolist() in (["0"], ["0", "1"]):
-                raise ValueError(f"the first line, {','.join(first)}, may be a round or names; write names as texts")
+                raise ValueError(f"the first line, {','.join(first)}, may be a round or names; write names such as a,b")
             if not bits and (twice := first[first.duplicated() & (first != "")].tolist()):
                 raise ValueError(f"it has two columns {twice[0]!r}")
-            table = table if bits else table[1:].set_axis(table.iloc[0].str.strip(), axis=1)
+            table = table if bits else table[1:].set_axis(first, axis=1)
         else:
             table = read(path)
     except (OSError, ValueError, ImportError, IndexError) as error:
@@ -349,18 +349,19 @@ def _times(column: "pd.Series[Any]") -> np.ndarray:
     return dates.to_numpy(dtype="datetime64[us]")
 
 
-def _bits(table: pd.DataFrame) -> pd.DataFrame:
+def _bits(table: pd.DataFrame) -> np.ndarray:
     """0 and 1 of a mask, which may be written as numbers or as true and false; nan for anything else."""
-    texts = table.astype(str).apply(lambda column: column.str.strip().str.lower())
-    numbers = texts.replace({"true": "1", "false": "0"}).apply(pd.to_numeric, errors="coerce")
-    return numbers.where(numbers.isin([0, 1]))
+    codes, texts = pd.factorize(table.astype(str).to_numpy().ravel())  # few texts, many times
+    plain = pd.Series(texts, dtype=str).str.strip().str.lower().replace({"true": "1", "false": "0"})
+    numbers = pd.to_numeric(plain, errors="coerce").astype(float)
+    return numbers.where(numbers.isin([0, 1])).to_numpy()[codes].reshape(table.shape)
 
 
 def _visits_of_mask(table: pd.DataFrame, path: Path) -> np.ndarray:
     """The rows of a mask: a column for each client, a row of 0 and 1 for each round."""
     values = _bits(table)
-    bits = values.eq(1).to_numpy()
-    if not table.shape[1] or values.isna().any(axis=None):
+    bits = values == 1
+    if not table.shape[1] or np.isnan(values).any():
         columns = ",".join(map(str, table.columns))
         must = "must be round,client or client,start,end, or one for each client with 0 and 1 in every row"
         raise ValueError(f"the columns {columns} of {str(path)!r} are not allowed; {must}")

@@ -67,7 +67,7 @@ class Damaged(SettingError):
         self.reason = reason
 
 
-KINDS: Mapping[str, tuple[type, ...]] = {
+STATUS_TYPES: Mapping[str, tuple[type, ...]] = {
     **dict.fromkeys(("rounds", "finished"), (int,)),
     **dict.fromkeys(("round", "seconds", "updated"), (float, int)),
     **dict.fromkeys(("signature", "sources", "code"), (dict,)),
@@ -102,7 +102,7 @@ class RunFolder:
             raise Damaged(self.status_file, "not valid JSON") from None
         if not isinstance(status, dict):
             raise Damaged(self.status_file, "not a JSON object")
-        for key, kinds in KINDS.items():
+        for key, kinds in STATUS_TYPES.items():
             if not isinstance(status.get(key, kinds[0]()), kinds):
                 raise Damaged(self.status_file, f"{key} is {status[key]!r}")
         return status

@@ -45,9 +45,9 @@ def run_lockstep(jobs: Sequence[Job], tell: Callable[[str], None] = lambda line:
         groups.setdefault(shared(job.trial) if isinstance(job.trial, Trial) else "", []).append(job)
     alone = groups.pop("", [])
     errors, done, began = run_inline(alone), 0, process_time()
+    if any(not job.ended and job.trial.name not in errors for job in alone):  # interrupted
+        return errors
     for group in groups.values():
-        if any(not job.ended and job.trial.name not in errors for job in alone):  # interrupted
-            break
         for first in range(0, len(group), AT_ONCE):
             part = group[first : first + AT_ONCE]
             with stop_requests() as requested:
