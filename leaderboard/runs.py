@@ -19,7 +19,7 @@ from yaml import YAMLError
 from rollcall.benchmark.config.digest import flatten, nested
 from rollcall.benchmark.config.errors import SettingError
 from rollcall.benchmark.config.metric import Metric
-from rollcall.benchmark.config.source import Source
+from rollcall.benchmark.config.source import Source, decoded
 from rollcall.benchmark.config.text import command, counted
 from rollcall.benchmark.config.trial import Evaluation
 from rollcall.benchmark.federation.run_folder import RunFolder, run_folders
@@ -330,7 +330,7 @@ def _of_one_version(runs: list[Run]) -> list[Run]:
         recorded = run.tags.get("rollcall.sources", "")
         files = {Path(text.rpartition(":")[0]) for text in run.settings.values() if ".py:" in text}
         if recorded and files and all(file.is_file() for file in files):
-            present = {Source(str(file), file.read_bytes().decode()).digest[:10] for file in files}
+            present = {Source(str(file), decoded(file)).digest[:10] for file in files}
             counts = present <= {pair.rpartition("=")[2] for pair in recorded.split()}
         else:
             counts = not recorded or recorded == last[run.settings_without("seed", "rounds")]

@@ -449,11 +449,8 @@ def _marked(cells: Sequence[Cell], metric: Metric, last_rounds: int) -> list[Ent
     known = [one for one in zip(cells, values, strict=True) if one[1] and not math.isnan(one[1].mean)]  # NaN: diverged
     means = [value.mean for _, value in known if value]
     best = metric.best(means) if means else math.nan
-    marked = len(cells) > 1 and len({frozenset(cell.runs) for cell, _ in known}) == 1
-    return [
-        "" if value is None else replace(value, best=marked and value.mean == best and math.isfinite(best))
-        for value in values
-    ]
+    marked = len(cells) > 1 and math.isfinite(best) and len({frozenset(cell.runs) for cell, _ in known}) == 1
+    return ["" if value is None else replace(value, best=marked and value.mean == best) for value in values]
 
 
 def _labels(cell: Cell, axes: Sequence[str]) -> tuple[str, ...]:

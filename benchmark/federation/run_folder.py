@@ -411,14 +411,16 @@ def run_folders(folder: Path, *, below: bool = True) -> list[Path]:
         folder: a store, or the folder of an experiment.
         below: also those in folders of this folder, and this folder itself.
     """
-    found, seen = list(folder.glob("*/status.json")), set()
-    for place, inside, files in os.walk(folder, followlinks=True) if below else ():  # an experiment may be a link
-        real = os.path.realpath(place)
-        inside[:] = [] if real in seen else inside
-        found += [Path(place, "status.json")] if "status.json" in files and real not in seen else []
-        seen.add(real)
-    paths = {file.parent for file in found}
-    return sorted(path for path in paths if not any(ASIDE in part for part in path.relative_to(folder).parts))
+    found = [file.parent for file in folder.glob("*/status.json")]
+    if below:
+        found, seen = [], set()
+        for place, inside, files in os.walk(folder, followlinks=True):  # an experiment may be a link
+            if (real := os.path.realpath(place)) in seen:
+                inside.clear()
+            elif "status.json" in files:
+                found.append(Path(place))
+            seen.add(real)
+    return sorted(path for path in found if not any(ASIDE in part for part in path.relative_to(folder).parts))
 
 
 @contextmanager

@@ -61,7 +61,7 @@ class Samples(Plan):
         cell, settings = self.cells[config["cell"]], self.settings(config)
         folders = [trial.name for trial in cell.trials(settings)]
         specs = [put_all(spec, settings) for spec in self.plain[cell.name]]
-        return Work(f"{cell.name} {config.get('sample', settings)}", folders, specs, cell.milestones)
+        return Work(cell.sample(config.get("sample", settings)), folders, specs, cell.milestones)
 
     def score(self, config: Config, folders: Sequence[RunFolder], rounds: int) -> Mapping[str, Any]:
         score = -WORST if self.metric.direction == "max" else WORST

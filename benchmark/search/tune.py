@@ -152,7 +152,7 @@ def tune(
 
     def error_of(cell: Cell, number: int, settings: Mapping[str, Any]) -> str:
         """Of a sample that failed: one with Ray, or one of its runs."""
-        names = [f"{cell.name} {number}", f"{cell.name} {settings}"]
+        names = [cell.sample(number), cell.sample(settings)]
         names += [job.trial.name for job in jobs_of(cell, settings)]
         return next((failed[name] for name in names if name in failed), "")
 

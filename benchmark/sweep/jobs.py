@@ -1,6 +1,5 @@
 """Jobs: a trial or an analysis and its run folder, the checks before it runs, how it is run, and how it ended."""
 
-import math
 import traceback
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
@@ -97,8 +96,8 @@ class Sweep:
         for job in self.jobs:
             row: dict[Any, Any] = {**job.labels, "seed": job.trial.seed, "run": job.trial.name}
             row |= {"state": job.folder.state_now, "folder": str(job.folder.path)}
-            last = math.inf if isinstance(job.trial, Analysis) else job.trial.rounds
-            rows.append(row | next((one for one in reversed(job.folder.rows()) if one["round"] <= last), {}))
+            last = job.history.tail(1).dropna(axis=1).to_dict("records")
+            rows.append(row | (last[0] if last else {}))
         return pd.DataFrame(rows)
 
     @property
