@@ -28,6 +28,7 @@ Differences from the paper:
     of |lambda|. Its function `get` may leave out all clients; here one remains. The projection on a set W is left out.
     beta = 1 keeps no memory of losses. The paper prints "beta = 0" for its experiments. In the released code the
     parameter weights the old estimate: 0 for MNIST, which is beta = 1 here, and 0.2 for Synthetic.
+    Clients of equal lambda, or equal pi, are tried by their numbers; the paper says nothing about them.
     A client is kept if leaving it out does not change eps (`ties: keep`). Read literally, a gain of 0 reaches tau = 0;
     then all clients but one are left out whenever no loss is above its least value, as in the first round.
     `get` sets q_k = 0 for a trial and does not say that a rejected trial is undone. It is undone here, as in the text.

@@ -17,10 +17,10 @@ When to use:
     If the server can talk to a few clients in each round only.
 
 Differences from the paper:
-    None. With equal weights alpha_i = 1/m the smallest r_i are selected, as the FedPBC paper states it. The released
-    code of FedPBC uses positions in the list A as client ids once A has `capacity` clients (ties: highest position), so
-    that wrong clients are selected, including inactive ones: `selection: released`. In the CA-Fed paper's experiments
-    all methods know the availabilities, F3AST too: r_i = pi_i in all rounds, `oracle: true`.
+    None. With equal weights alpha_i = 1/m the smallest r_i are selected; the FedPBC paper prints the limit only.
+    FedPBC's released code uses positions in the list A as client ids once A has `capacity` clients (ties: highest
+    position), so that wrong clients are selected, including inactive ones: `selection: released`. In the CA-Fed paper's
+    experiments all methods know the availabilities, F3AST too: r_i = pi_i in all rounds, `oracle: true`.
 """
 
 from dataclasses import dataclass

@@ -22,7 +22,8 @@ When to use:
 Differences from the paper:
     Line 14 as printed resets inactive clients to x_i. Equation 7 and the authors' released code keep x_i*, as here. K
     is the paper's s. Algorithm 1 has no eta_g; the experiments search one (appendix B), and it scales a client's own
-    update as in the released code.
+    update as in the released code. The paper writes one sample for all steps of a round; here, as in the released code,
+    each step has its own minibatch. The paper has no clock: clients that do not compute are not in its theory.
 """
 
 from dataclasses import dataclass

@@ -1,7 +1,8 @@
 """Scaffnew: local steps with gradient shifts, which are corrected by the change that averaging made.
 
 Mishchenko, Malinovsky, Stich, Richtárik, *ProxSkip: Yes! Local Gradient Steps Provably Lead to Communication
-Acceleration! Finally!* (ICML 2022), Algorithm 2; under partial participation as the FOCUS paper runs it.
+Acceleration! Finally!* (ICML 2022), Algorithm 2; under partial participation like FOCUS's released code, but for its
+first shift.
 
     h_i [m, d]    shifts; 0 at first
     xh_i [m, d]   where the local steps of client i ended

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from rollcall.benchmark.config.base import validated
 from rollcall.benchmark.config.errors import SettingError
-from rollcall.benchmark.config.experiment import Report, places
+from rollcall.benchmark.config.experiment import Report
+from rollcall.benchmark.config.grid import grid_points
 from rollcall.benchmark.config.metric import Metric
 from rollcall.benchmark.config.text import counted
 from rollcall.leaderboard import render
@@ -208,7 +209,9 @@ def paper_board(experiment: PaperExperiment, runs: list[Run], store: Path, x: st
         raise NoRuns(experiment, store)
     has_none = not any(run.has(metric) for run in shown_runs for metric in metrics)
     notes = _notes(shown_runs, store, metrics if has_none else [])
-    own_digests = {run.digest for run in runs if run.source == "own"} & {place.digest for place in places(experiment)}
+    own_digests = {run.digest for run in runs if run.source == "own"} & {
+        point.digest for point in grid_points(experiment)
+    }
     if hidden := len(own_digests - {run.digest for run in shown_runs if run.source == "own"}):
         notes.append(f"{counted(hidden, 'run')} of your own with fewer rounds or seeds not shown: see --mine")
     if not one.ran:

@@ -14,7 +14,8 @@ import pandas as pd
 
 from rollcall.benchmark.config.choice import read
 from rollcall.benchmark.config.digest import digest, serialised
-from rollcall.benchmark.config.experiment import Experiment, GridPoint, places
+from rollcall.benchmark.config.experiment import Experiment
+from rollcall.benchmark.config.grid import GridPoint, grid_points
 from rollcall.benchmark.config.metric import Metric
 from rollcall.benchmark.config.optimization import SCHEDULES
 from rollcall.leaderboard.paper.quantities import Crossing
@@ -167,23 +168,23 @@ def cells(experiment: Experiment, runs: Iterable[Run]) -> list[Cell]:
     run under the experiment follow as cells of their own.
     """
     runs = list(runs)
-    grid = places(_with_own_methods(experiment, runs))
+    grid = grid_points(_with_own_methods(experiment, runs))
     # of equally long ones the later
     longest = {(run.source, run.digest): run for run in sorted(runs, key=lambda run: run.rounds)}
     by_labels: dict[Labels, list[GridPoint]] = {}
     rounds: dict[str, int] = {}
-    for place in grid:
-        by_labels.setdefault(tuple(place.labels.items()), []).append(place)
-        rounds[place.digest] = max(place.rounds, rounds.get(place.digest, 0))
+    for point in grid:
+        by_labels.setdefault(tuple(point.labels.items()), []).append(point)
+        rounds[point.digest] = max(point.rounds, rounds.get(point.digest, 0))
 
     def cell_of(same: Sequence[GridPoint], source: Literal["own", "kept"]) -> Cell:
-        ran = {str(place.seed): (place, run) for place in same if (run := longest.get((source, place.digest)))}
-        # another place may ask for more rounds of the same run
+        ran = {str(point.seed): (point, run) for point in same if (run := longest.get((source, point.digest)))}
+        # another point may ask for more rounds of the same run
         until = {
-            seed: run.until(place.rounds) if place.rounds < rounds[place.digest] else run
-            for seed, (place, run) in ran.items()
+            seed: run.until(point.rounds) if point.rounds < rounds[point.digest] else run
+            for seed, (point, run) in ran.items()
         }
-        lengths, seeds = {run.rounds for run in until.values()}, len({place.seed for place in same})
+        lengths, seeds = {run.rounds for run in until.values()}, len({point.seed for point in same})
         cell = Cell(same[0].labels, same[0].rounds, seeds, until, same[0].searched)
         return cell.until(min(lengths)) if len(lengths) > 1 else cell
 
@@ -195,13 +196,13 @@ def cells(experiment: Experiment, runs: Iterable[Run]) -> list[Cell]:
 
 def searches(experiment: Experiment, runs: Sequence[Run]) -> dict[str, str]:
     """The experiment in which a search found settings of a cell, by `key_of` the cell."""
-    grid = places(_with_own_methods(experiment, runs))
-    return {key_of(place.spec): place.searched for place in grid if place.searched}
+    grid = grid_points(_with_own_methods(experiment, runs))
+    return {key_of(point.spec): point.searched for point in grid if point.searched}
 
 
 def planned_rounds(experiment: Experiment) -> int:
     """The number of rounds that its file asks for; 0 if parts of the grid ask for different ones."""
-    planned = {place.rounds for place in places(experiment)}
+    planned = {point.rounds for point in grid_points(experiment)}
     return planned.pop() if len(planned) == 1 else 0
 
 

@@ -11,7 +11,8 @@ import pandas as pd
 
 from rollcall.benchmark.config.digest import FREE
 from rollcall.benchmark.config.errors import SettingError
-from rollcall.benchmark.config.experiment import GridPoint, names, places
+from rollcall.benchmark.config.experiment import names
+from rollcall.benchmark.config.grid import GridPoint, grid_points
 from rollcall.benchmark.config.text import counted
 from rollcall.benchmark.config.trial import Analysis, Trial
 from rollcall.benchmark.federation.simulation import simulate
@@ -30,12 +31,12 @@ def papers(chosen: list[str] | None = None) -> list[PaperExperiment]:
 
 
 def planned(experiments: Iterable[PaperExperiment]) -> dict[str, list[GridPoint]]:
-    """The places of experiments and of their variants by the digests of their trials."""
+    """The points of experiments and of their variants by the digests of their trials."""
     found: dict[str, list[GridPoint]] = {}
     for one in experiments:
         for variant in ("", *one.variants):
-            for place in places(one.as_(variant) if variant else one):
-                found.setdefault(place.digest, []).append(place)
+            for point in grid_points(one.as_(variant) if variant else one):
+                found.setdefault(point.digest, []).append(point)
     return found
 
 
@@ -64,7 +65,7 @@ def problems(file: Path) -> list[str]:
 
 
 def _of_run(digest: str, run: Run, of: list[GridPoint]) -> Iterator[str]:
-    """Problems of a trial, which an experiment has at these places."""
+    """Problems of a trial, which an experiment has at these points."""
     for name, pattern in (PROVENANCE | {"rollcall.trial": digest}).items():
         if not re.fullmatch(pattern, run.tags.get(name, "")):
             yield f"the tag {name} is {run.tags.get(name, 'missing')}; must be that of the run"
@@ -73,7 +74,7 @@ def _of_run(digest: str, run: Run, of: list[GridPoint]) -> Iterator[str]:
         return
     if {str(of[0].seed)} != {run.tags.get("seed"), run.settings.get("seed", run.tags.get("seed"))}:
         yield f"the seed is not that of the digest, {of[0].seed}"
-    if run.rounds > (most := max(place.rounds for place in of)):
+    if run.rounds > (most := max(point.rounds for point in of)):
         yield f"{run.rounds} rounds; the experiment plans {most}"
     written = of[0].settings
     for name in sorted({*written, *run.settings}):

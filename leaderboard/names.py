@@ -8,7 +8,7 @@ from functools import cache
 from pathlib import Path
 from zlib import crc32
 
-from rollcall.benchmark.config.experiment import is_number
+from rollcall.benchmark.config.axes import is_number
 from rollcall.benchmark.config.text import parsed
 
 COLOURS = {

@@ -5,9 +5,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from rollcall.benchmark.config.axes import is_default, is_label, is_number
 from rollcall.benchmark.config.digest import flatten
 from rollcall.benchmark.config.errors import SettingError
-from rollcall.benchmark.config.experiment import Experiment, is_default, is_label, is_number, places, set_by
+from rollcall.benchmark.config.experiment import Experiment
+from rollcall.benchmark.config.grid import grid_points, set_by
 from rollcall.benchmark.config.metric import DIRECTIONS, Metric, direction_of
 from rollcall.leaderboard.cells import Cell, key_of
 from rollcall.leaderboard.runs import Run, Settings
@@ -53,9 +55,9 @@ def axes(experiment: Experiment) -> list[Axis]:
     """The panel, and the axes of the grid without the seed, in the order of the file."""
     paths = {"panel": OF_PANEL} | set_by(experiment)
     made = {name: Axis(name, settings, {}) for name, settings in paths.items() if name != "seed"}
-    for place in places(experiment):
-        settings = place.settings
-        for name, label in place.labels.items():
+    for point in grid_points(experiment):
+        settings = point.settings
+        for name, label in point.labels.items():
             made[name].labels.setdefault(made[name].part(settings), label)
     return list(made.values())
 

@@ -5,7 +5,8 @@ from pathlib import Path
 from typing import Any
 
 from rollcall.benchmark.config.errors import SettingError
-from rollcall.benchmark.config.experiment import Experiment, places
+from rollcall.benchmark.config.experiment import Experiment
+from rollcall.benchmark.config.grid import grid_points
 
 __all__ = ["trainable"]
 
@@ -35,7 +36,7 @@ def trainable(experiment: Experiment | str | Path, store: Path | str = "runs") -
         axes = {"panel", *chosen.axes} - {"seed"}
         labels = {axis: [label] for axis, label in config.items() if axis in axes}
         settings = {path: [value] for path, value in config.items() if path not in axes}
-        runs = places(chosen.only(labels).varied(settings))
+        runs = grid_points(chosen.only(labels).varied(settings))
         if len(runs) != 1:
             left = ", ".join(sorted(axes - config.keys() - {"panel"}))
             raise SettingError(f"config: {config} names {len(runs)} runs of {chosen.name}; must name one. Axes: {left}")

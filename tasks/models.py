@@ -36,21 +36,21 @@ def mlp(shape: Shape, classes: int, *, hidden: Sequence[int] = (64,)) -> nn.Modu
 
 
 def fedpbc_svhn(shape: Shape, classes: int) -> nn.Module:
-    """The FedPBC paper's SVHN network: two 3x3 convolutions of 32 channels, each with ReLU and 2x2 pooling, then
+    """The SVHN network of FedPBC's code: two 3x3 convolutions of 32 channels, each with ReLU and 2x2 pooling, then
     2048-128-classes; 273,706 parameters.
     """
     return _fedpbc("fedpbc_svhn", shape, classes, hidden=(128,))
 
 
 def fedpbc_cifar10(shape: Shape, classes: int) -> nn.Module:
-    """The FedPBC paper's CIFAR-10 network: two 3x3 convolutions of 32 channels, each with ReLU and 2x2 pooling, then
+    """The CIFAR-10 network of FedPBC's code: two 3x3 convolutions of 32 channels, each with ReLU and 2x2 pooling, then
     2048-256-64-classes; 551,786 parameters.
     """
     return _fedpbc("fedpbc_cifar10", shape, classes, hidden=(256, 64))
 
 
 def fedpbc_cinic10(shape: Shape, classes: int, *, dropout: float = 0.2) -> nn.Module:
-    """The FedPBC paper's CINIC-10 network: two 3x3 convolutions of 32 channels, each with ReLU and 2x2 pooling, then
+    """The CINIC-10 network of FedPBC's code: two 3x3 convolutions of 32 channels, each with ReLU and 2x2 pooling, then
     2048-512-256-classes with dropout before each; 1,193,130 parameters.
 
     Args:
@@ -62,7 +62,7 @@ def fedpbc_cinic10(shape: Shape, classes: int, *, dropout: float = 0.2) -> nn.Mo
 
 
 def _fedpbc(name: str, shape: Shape, classes: int, *, hidden: Sequence[int], dropout: float = 0.0) -> nn.Module:
-    """The networks of [PBC] section VII; only the fully connected layers differ.
+    """The networks of FedPBC's released code; only the fully connected layers differ. The paper prints none.
 
     Weights are initialised Kaiming-normal and biases zero, except in the last layer, which has PyTorch's default.
     """
@@ -119,8 +119,8 @@ def sun_cifar10(shape: Shape, classes: int) -> nn.Module:
 
 
 def focus_cifar10(shape: Shape, classes: int) -> nn.Module:
-    """FOCUS's CIFAR-10 network: 3x3 convolutions of 16, 32 and 64 channels with padding 1, each with ReLU and 2x2
-    pooling, then 1024-500-classes; 541,094 parameters.
+    """The CIFAR-10 network of FOCUS's code: 3x3 convolutions of 16, 32 and 64 channels with padding 1, each with
+    ReLU and 2x2 pooling, then 1024-500-classes; 541,094 parameters.
     """
     layers = _convolutions("focus_cifar10", shape, 16, 32, 64)
     return nn.Sequential(*layers, nn.Linear(1024, 500), nn.ReLU(), nn.Linear(500, classes))

@@ -1,47 +1,24 @@
 """An experiment: the grid of trials behind one table or figure, read from a YAML file.
 
-`Experiment.read` validates the file. `places` gives the trials of its grid with their labels.
+`Experiment.read` validates the file. `grid_points` of `grid.py` gives the trials of its grid with their labels.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from fnmatch import fnmatch
-from functools import cached_property
-from itertools import chain, count, product
-from numbers import Real
+from itertools import chain, count
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self, TypeAlias
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, BeforeValidator, Field, NonNegativeInt, PositiveInt, PrivateAttr, model_validator
 
+from rollcall.benchmark.config.axes import Axis, Grid, Labels, check_labels, check_one_of, labelled, selected, union
 from rollcall.benchmark.config.base import Settings, load_yaml, validated
-from rollcall.benchmark.config.digest import digest, flatten, run_name, serialised
-from rollcall.benchmark.config.errors import SettingError, in_yaml, listed, near
+from rollcall.benchmark.config.digest import serialised
+from rollcall.benchmark.config.errors import SettingError, listed, near
 from rollcall.benchmark.config.metric import OVER, Metric, MetricName, Metrics
-from rollcall.benchmark.config.trial import Analysis, Trial
+from rollcall.benchmark.config.nested import merged
 
 LIBRARY = Path(__file__).parents[1] / "experiments"
-
-
-def labelled(values: Any) -> Any:
-    """An axis as a mapping of labels to values.
-
-    In a list, the label of a choice is its name and the label of a number is the number; the second `bernoulli` of a
-    list is called `bernoulli#2`. A single value is a list of one. None is returned as it is, for pydantic to refuse.
-    """
-    if values is None:
-        return values
-    is_choice = isinstance(values, Mapping) and isinstance(values.get("name"), str)
-    if is_choice or not isinstance(values, Iterable) or isinstance(values, str):
-        values = [values]
-    if isinstance(values, Mapping):
-        return {str(label): value for label, value in values.items()}
-    axis: dict[str, Any] = {}
-    for value in values:
-        name = label_of(value)
-        numbered = (f"{name}#{number}" for number in count(2))
-        axis[next(label for label in chain([name], numbered) if label not in axis)] = value
-    return axis
 
 
 def named(choice: Any) -> Any:
@@ -63,70 +40,8 @@ def file_name(name: str) -> str:
     return name
 
 
-def label_of(value: Any) -> str:
-    """The label of one value: a choice's name, the class of a user's file, or the value as text."""
-    name = value.get("name", value) if isinstance(value, Mapping) else value
-    return name.rpartition(":")[2] if isinstance(name, str) else getattr(name, "__name__", str(name))
-
-
-def is_label(label: str, value: Any) -> bool:
-    """Whether a value of a command line means a label; `bernoulli` also means `bernoulli#2`, and 1e3 1000."""
-    if isinstance(value, int | float) and not isinstance(value, bool) and is_number(label):
-        return float(label) == value
-    return in_yaml(value) == label or label_of(value) in (label, label.rpartition("#")[0] or label)
-
-
-def is_default(label: str, value: Any) -> bool:
-    """Whether a label is the one that `labelled` gives to this value in a list."""
-    return label.partition("#")[0] == label_of(value)
-
-
-def selected(field: str, values: Mapping[str, Any], wanted: Iterable[Any]) -> dict[str, Any]:
-    """The wanted part of an axis, in the order of the axis; `bernoulli` also selects `bernoulli#2`.
-
-    Raises SettingError: the axis has no such label; begins with the field.
-    """
-    labels: set[str] = set()
-    for value in wanted:
-        matching = {label for label in values if is_label(label, value)}
-        if not matching:
-            raise SettingError(f"{field}: {value!r} is not allowed; must be one of {listed(values, value)}")
-        labels |= matching
-    return {label: value for label, value in values.items() if label in labels}
-
-
-def is_number(label: str) -> bool:
-    try:
-        float(label)
-    except ValueError:
-        return False
-    return True
-
-
-Axis = Annotated[
-    dict[str, Any],
-    BeforeValidator(labelled),
-    Field(
-        min_length=1,
-        description="a list of values, or a mapping of labels to values; in a list, a choice has its name as label",
-    ),
-]
-
-Grid: TypeAlias = dict[str, dict[str, Any]]
-"""The axes by dotted setting, each with its values by label."""
-
 FolderName = Annotated[str, AfterValidator(folder_name)]
 FileName = Annotated[str, AfterValidator(file_name)]
-
-
-def _labels(value: Any) -> tuple[str, ...]:
-    return tuple(map(str, value)) if isinstance(value, list | tuple) else (str(value),)
-
-
-Labels = Annotated[
-    dict[str, Annotated[tuple[str, ...], BeforeValidator(_labels)]],
-    Field(description="labels by axis of the grid, or by `panel`"),
-]
 
 
 class Report(Settings):
@@ -337,13 +252,13 @@ class Experiment(Settings):
     @property
     def shown(self) -> Grid:
         """The axes of a cell, which is a mean over seeds: the panel and those of all grids, variants included."""
-        axes = _union(self.axes, *(variant.grid for variant in self.variants.values()))
+        axes = union(self.axes, *(variant.grid for variant in self.variants.values()))
         return {"panel": dict.fromkeys(self.panels)} | {axis: axes[axis] for axis in axes if axis != "seed"}
 
     @property
     def axes(self) -> Grid:
         """The axes of all panels, each with its values by label; of a label with several values, the last one."""
-        return _union(self.grid, *(panel.grid for panel in self.panels.values()))
+        return union(self.grid, *(panel.grid for panel in self.panels.values()))
 
     def as_(self, variant: str) -> Self:
         """The experiment with the changes of a variant. Raises SettingError: the experiment has no such variant."""
@@ -434,27 +349,6 @@ class Experiment(Settings):
         return self.model_copy(update={"grid": changed(self.grid), "panels": panels})
 
 
-def _union(*grids: Grid) -> Grid:
-    axes: Grid = {}
-    for axis, values in chain.from_iterable(grid.items() for grid in grids):
-        axes[axis] = axes.get(axis, {}) | values
-    return axes
-
-
-def check_labels(path: str, labels: Labels, axes: Mapping[str, Mapping[str, Any]]) -> None:
-    """Raise unless the grid has all of these axes and labels."""
-    for axis, names in labels.items():
-        check_one_of(path, axis, [axis for axis, known in axes.items() if any(known)])  # `panel` may have no label
-        for name in names:
-            check_one_of(f"{path}.{axis}", name, axes[axis])
-
-
-def check_one_of(path: str, name: str, allowed: Iterable[str]) -> None:
-    """Raise unless a name is among those allowed."""
-    if name not in (names := list(allowed)):
-        raise SettingError(f"{path}: {name!r} is not allowed; must be one of {listed(names, name)}")
-
-
 def file_of(name: str) -> Path:
     """The file of an experiment, which is named by a path or is one of the suite's."""
     return Path(name) if name.endswith((".yaml", ".yml")) else LIBRARY / f"{name}.yaml"
@@ -465,152 +359,3 @@ def names(of: str = "") -> list[str]:
     files = (path for path in LIBRARY.rglob("*.yaml") if not path.stem.endswith(".claims"))  # theirs stand beside
     every = sorted(str(path.relative_to(LIBRARY).with_suffix("")) for path in files)
     return [name for name in every if name.startswith(f"{of}/") or fnmatch(name, of)] if of else every
-
-
-@dataclass(frozen=True)
-class GridPoint:
-    """A run in the grid of an experiment. Its settings are not validated, and no part is imported, before `trial`.
-
-    Attributes:
-        labels: by axis of the grid, without the seed; the name of the panel is under `panel`.
-        spec: settings as they are written.
-        searched: the experiment in which a search found some of them; empty if none did.
-    """
-
-    labels: dict[str, str]
-    spec: dict[str, Any]
-    searched: str = ""
-
-    @cached_property
-    def digest(self) -> str:
-        return digest(self.spec)
-
-    @property
-    def name(self) -> str:
-        return run_name(self.spec)
-
-    @property
-    def settings(self) -> dict[str, str]:
-        """The settings as text, by dotted name: those of its run."""
-        return flatten(serialised(self.spec))
-
-    @property
-    def seed(self) -> int:
-        seed = self.spec.get("seed", 0)  # not validated yet
-        whole = isinstance(seed, Real) and not isinstance(seed, bool) and float(seed).is_integer()
-        if not whole or seed < 0:
-            raise SettingError(f"seed: {seed!r} is not allowed; must be a whole number from 0")
-        return int(seed)
-
-    @property
-    def rounds(self) -> int:
-        """The number of rounds; 1 for an analysis."""
-        rounds = 1 if "analysis" in self.spec else self.spec.get("rounds")
-        return rounds if isinstance(rounds, int) else self.trial.rounds
-
-    @cached_property
-    def trial(self) -> Trial | Analysis:
-        """What is run, validated. This imports the chosen tasks and algorithms, hence torch and Lightning.
-
-        Raises SettingError: a setting is not allowed.
-        """
-        panel = self.labels["panel"]
-        try:
-            return read_trial(self.spec)
-        except SettingError as error:
-            raise SettingError(f"panel {panel}: {error}" if panel else str(error)) from None
-
-
-def places(experiment: Experiment) -> list[GridPoint]:
-    """All places of an experiment, panel by panel; the last axis of a grid varies fastest."""
-    return [place for name, panel in experiment.panels.items() for place in _of_panel(experiment, name, panel)]
-
-
-def unique_runs(places: Iterable[GridPoint]) -> list[GridPoint]:
-    """Each run once, at a place that asks for the most rounds."""
-    kept: dict[str, GridPoint] = {}
-    for place in places:
-        if place.rounds > kept.setdefault(place.digest, place).rounds:
-            kept[place.digest] = place
-    return list(kept.values())
-
-
-def set_by(experiment: Experiment) -> dict[str, frozenset[str]]:
-    """The dotted settings that each axis of the grid sets, by axis."""
-    paths: dict[str, frozenset[str]] = {}
-    for grid in (experiment.grid, *(panel.grid for panel in experiment.panels.values())):
-        for axis, values in grid.items():
-            own = (path for value in values.values() for path in _settings(axis, value))
-            paths[axis] = paths.get(axis, frozenset()).union(own)
-    return paths
-
-
-def read_trial(spec: dict[str, Any]) -> Trial | Analysis:
-    """An analysis if the settings name one, else a trial; refused if a setting is not allowed."""
-    return Analysis.read(spec) if "analysis" in spec else Trial.read(spec)
-
-
-def _of_panel(experiment: Experiment, name: str, panel: Panel) -> Iterator[GridPoint]:
-    grid = {**experiment.grid, **panel.grid}
-    common = merged(experiment.trial, panel.trial)
-    if panel.analysis is not None:
-        grid = {axis: grid[axis] for axis in grid if axis in panel.grid or axis.startswith(("seed", "analysis."))}
-        common = {"analysis": panel.analysis}
-    for labels in product(*grid.values()):
-        chosen = [_settings(axis, grid[axis][label]) for axis, label in zip(grid, labels, strict=True)]
-        # A whole part before its options, in whatever order the axes stand, so that no axis is lost.
-        own = sorted((one for settings in chosen for one in settings.items()), key=lambda one: one[0].count("."))
-        spec = put_all(common, dict(own))
-        shown = {"panel": name} | {axis: label for axis, label in zip(grid, labels, strict=True) if axis != "seed"}
-        searches: dict[str, str] = {}
-        for override in experiment.overrides:
-            if override.is_for(shown):
-                spec = put_all(spec, override.set)
-                searches |= dict.fromkeys(override.set, override.searched)  # a later value may be of no search
-        yield GridPoint(shown, spec, next(filter(None, searches.values()), ""))
-
-
-def _settings(axis: str, value: Any) -> Mapping[str, Any]:
-    """Values by dotted setting. If the axis is not a setting (`p2`), its value maps dotted settings to values."""
-    first = axis.partition(".")[0]
-    if first in Trial.model_fields or first in Analysis.model_fields or not isinstance(value, Mapping):
-        return {axis: value}
-    return value
-
-
-def merged(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
-    """Settings laid over others. A choice of another name replaces the whole choice, options included."""
-    result = dict(base)
-    for key, value in over.items():
-        below = {"name": result[key]} if isinstance(result.get(key), str) else result.get(key)
-        if (
-            isinstance(below, Mapping)
-            and isinstance(value, Mapping)
-            and value.get("name", below.get("name")) == below.get("name")
-        ):
-            value = merged(below, value)
-        result[key] = value
-    return result
-
-
-def put(spec: Mapping[str, Any], path: str, value: Any) -> dict[str, Any]:
-    """A copy of nested settings in which the setting with this dotted name is replaced.
-
-    Raises SettingError: the path leads through a value that holds no settings.
-    """
-    first, dot, rest = path.partition(".")
-    if not dot:
-        return {**spec, first: value}
-    inner = spec.get(first, {})
-    if isinstance(inner, str):  # a choice that is written as its name alone
-        inner = {"name": inner}
-    if not isinstance(inner, Mapping):
-        raise SettingError(f"{path}: cannot be set; {first} is {inner!r}")
-    return {**spec, first: put(inner, rest, value)}
-
-
-def put_all(spec: Mapping[str, Any], values: Mapping[str, Any]) -> dict[str, Any]:
-    """A copy of nested settings with these values by dotted setting."""
-    for path, value in values.items():
-        spec = put(spec, path, value)
-    return dict(spec)

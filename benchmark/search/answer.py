@@ -6,7 +6,8 @@ from typing import Any, TypeVar
 
 from rollcall.benchmark.config.base import Settings, load_yaml, validated
 from rollcall.benchmark.config.errors import SettingError
-from rollcall.benchmark.config.experiment import Experiment, Override, Search, places
+from rollcall.benchmark.config.experiment import Experiment, Override, Search
+from rollcall.benchmark.config.grid import grid_points
 from rollcall.benchmark.config.text import dumped
 from rollcall.benchmark.federation.run_folder import replacing
 
@@ -118,7 +119,7 @@ class Tuned(Settings):
     def check_cells(self, experiment: Experiment) -> int:
         """The number of grid points that no answer is for; refused if no point has one, as at other rounds."""
         overrides = self.overrides(experiment)
-        having = [any(one.is_for(point.labels) for one in overrides) for point in places(experiment)]
+        having = [any(one.is_for(point.labels) for one in overrides) for point in grid_points(experiment)]
         if not any(having):
             raise SettingError(f"tuned: the file has settings of {', '.join(self.best)}; none of them is run")
         return having.count(False)
@@ -134,7 +135,7 @@ class Tuned(Settings):
 
 def seeds_of(experiment: Experiment) -> list[Any]:
     """All seeds of the trials of an experiment."""
-    return list(dict.fromkeys(place.seed for place in places(experiment)))
+    return list(dict.fromkeys(point.seed for point in grid_points(experiment)))
 
 
 def found(answers: Sequence[Best]) -> str:

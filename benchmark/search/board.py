@@ -15,7 +15,9 @@ from rollcall.benchmark.config.base import validated
 from rollcall.benchmark.config.choice import read
 from rollcall.benchmark.config.digest import RESULTS, digest, serialised
 from rollcall.benchmark.config.errors import SettingError, listed
-from rollcall.benchmark.config.experiment import Experiment, Search, file_of, names, places, put, put_all
+from rollcall.benchmark.config.experiment import Experiment, Search, file_of, names
+from rollcall.benchmark.config.grid import grid_points
+from rollcall.benchmark.config.nested import put, put_all
 from rollcall.benchmark.config.trial import Evaluation
 from rollcall.benchmark.search.cells import VALIDATION, refusal
 from rollcall.benchmark.search.space import assignments, domain, draw_points
@@ -83,7 +85,7 @@ class Board:
         if method is not None and serialised(method) != serialised(self.methods.get(label)):
             first, panel = next(iter(experiment.panels.items()))
             experiment = experiment.model_copy(update={"panels": {first: panel}}).joined("algorithm", {label: method})
-        points = places(experiment.only({"algorithm": [label]}).varied({"seed": [0]}))
+        points = grid_points(experiment.only({"algorithm": [label]}).varied({"seed": [0]}))
         return {
             "/".join(name for axis, name in point.labels.items() if axis not in ("panel", "algorithm")): point.spec
             for point in points

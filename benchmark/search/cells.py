@@ -4,9 +4,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from rollcall.benchmark.config.axes import label_of
 from rollcall.benchmark.config.errors import SettingError, listed
-from rollcall.benchmark.config.experiment import Experiment, GridPoint, label_of, places, put, put_all
+from rollcall.benchmark.config.experiment import Experiment
+from rollcall.benchmark.config.grid import GridPoint, grid_points
 from rollcall.benchmark.config.metric import Metric
+from rollcall.benchmark.config.nested import put, put_all
 from rollcall.benchmark.config.trial import Trial
 from rollcall.benchmark.search.space import Domain, domain
 
@@ -21,7 +24,7 @@ class Cell:
     Attributes:
         name: the labels of its axes.
         labels: by axis.
-        specs: plain settings of its trials, one for each seed and each place of the grid.
+        specs: plain settings of its trials, one for each seed and each point of the grid.
         space: the settings to search, in the order of the space.
         milestones: the numbers of rounds after which its samples are compared, ascending; the last is of whole samples.
         share: the share of the last rounds over which the metric is averaged; 0 for the last evaluation alone.
@@ -78,21 +81,21 @@ def cells_of(
     Samples are compared `parts` times, at equal distances. See `tune` for the others.
 
     Raises:
-        SettingError: an axis or a setting does not exist, or a value is not allowed; or the places of a cell have
+        SettingError: an axis or a setting does not exist, or a value is not allowed; or the points of a cell have
             different numbers of rounds.
     """
-    grid = places(experiment)
-    axes = list(dict.fromkeys(axis for place in grid for axis in place.labels))
+    grid = grid_points(experiment)
+    axes = list(dict.fromkeys(axis for point in grid for axis in point.labels))
     for axis in per:
         if axis not in axes:
             raise SettingError(f"per: {axis!r} is not allowed; must be one of {listed(axes, axis)}")
     searched_for = {key.rpartition(":")[2] for key in space}
     chosen = [axis for axis in axes if (axis in per if per else axis not in searched_for)]
     groups: dict[tuple[tuple[str, str], ...], list[GridPoint]] = {}
-    for place in grid:
-        if "analysis" not in place.spec:
-            labels = tuple((axis, place.labels[axis]) for axis in chosen if place.labels.get(axis))
-            groups.setdefault(labels, []).append(place)
+    for point in grid:
+        if "analysis" not in point.spec:
+            labels = tuple((axis, point.labels[axis]) for axis in chosen if point.labels.get(axis))
+            groups.setdefault(labels, []).append(point)
     if not groups:
         raise SettingError(f"experiment: {experiment.name!r} is not allowed; it has no trials to search")
     cells: dict[str, Cell] = {}
@@ -101,7 +104,7 @@ def cells_of(
         # An axis that `--set` made with one value tells nothing.
         shown = [label for axis, label in group if "." not in axis or len({d.labels.get(axis) for d in grid}) > 1]
         name = "/".join(shown) or "all"
-        trials = [Trial.read(({} if rounds is None else {"rounds": rounds}) | place.spec) for place in members]
+        trials = [Trial.read(({} if rounds is None else {"rounds": rounds}) | point.spec) for point in members]
         lengths = sorted({trial.rounds for trial in trials})
         if rounds is None and len(lengths) > 1:
             raise SettingError(
@@ -114,10 +117,10 @@ def cells_of(
         milestones = sorted({-(-whole * part // parts) for part in range(1, parts + 1)})
         every = min(milestones[0], *(trial.evaluation.every for trial in trials))
         specs = [
-            searched(place.spec, trial, metric, every, milestones) for place, trial in zip(members, trials, strict=True)
+            searched(point.spec, trial, metric, every, milestones) for point, trial in zip(members, trials, strict=True)
         ]
         share = min(1.0, last / lengths[-1]) if last > 1 else 0.0
-        held_out = any(spec["task"] != place.spec["task"] for spec, place in zip(specs, members, strict=True))
+        held_out = any(spec["task"] != point.spec["task"] for spec, point in zip(specs, members, strict=True))
         cells[name] = Cell(name, dict(group), specs, {}, milestones, share, held_out)
     return _with_spaces(list(cells.values()), space)
 

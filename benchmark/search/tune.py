@@ -211,7 +211,7 @@ def measured(cell: Cell, metric: Metric, jobs: Sequence[Job], error: str = "") -
     """The row of a sample, without its settings, from the run folders of its jobs; `error` if it failed now.
 
     A folder may have more rounds than the search: a failure in them does not count. The score is of the last milestone
-    that all its runs have finished: the mean over the evaluations in the last share of the rounds, then over the places
+    that all its runs have finished: the mean over the evaluations in the last share of the rounds, then over the points
     of the cell, then over seeds.
     """
     done = [max((one for one in cell.milestones if one <= job.folder.finished), default=0) for job in jobs]

@@ -19,7 +19,8 @@ from yaml import YAMLError
 
 from rollcall.benchmark.config.digest import digest, flatten
 from rollcall.benchmark.config.errors import SettingError
-from rollcall.benchmark.config.experiment import Experiment, places
+from rollcall.benchmark.config.experiment import Experiment
+from rollcall.benchmark.config.grid import grid_points
 from rollcall.benchmark.config.text import command, counted
 from rollcall.benchmark.federation.run_folder import RunFolder, run_folders
 
@@ -127,7 +128,7 @@ class Mirror:
         self.labels: dict[str, dict[str, str]] = {}
         with suppress(OSError, ValueError, KeyError, SettingError):  # the file may be gone or changed
             file = json.loads((self.store / self.experiment / "experiment.json").read_text())["file"]
-            self.labels = {place.digest: dict(place.labels) for place in places(Experiment.read(file))}
+            self.labels = {point.digest: dict(point.labels) for point in grid_points(Experiment.read(file))}
         return client
 
     def _copy(self, folder: RunFolder, client: "MlflowClient") -> None:

@@ -38,7 +38,7 @@ from ray.tune.search import BasicVariantGenerator
 
 from rollcall.benchmark.config.digest import unpack
 from rollcall.benchmark.config.errors import SettingError
-from rollcall.benchmark.config.experiment import read_trial
+from rollcall.benchmark.config.grid import read_trial
 from rollcall.benchmark.config.source import supply
 from rollcall.benchmark.federation.module import Federation
 from rollcall.benchmark.federation.run_folder import RunFolder, replacing

@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 from rich.console import Console
 
 from rollcall.benchmark.config.errors import SettingError
-from rollcall.benchmark.config.experiment import Experiment, places, unique_runs
+from rollcall.benchmark.config.experiment import Experiment
+from rollcall.benchmark.config.grid import grid_points, unique_runs
 
 if TYPE_CHECKING:
     from ray import tune
@@ -166,7 +167,7 @@ def run(
     if not isinstance(experiment, Experiment):
         experiment = Experiment.read(str(experiment))
     chosen = experiment.varied(settings or {}).only(only or {})
-    jobs = [Job(place.trial, chosen.home, execution.store, place.labels) for place in unique_runs(places(chosen))]
+    jobs = [Job(point.trial, chosen.home, execution.store, point.labels) for point in unique_runs(grid_points(chosen))]
     refuse_other_data(jobs)
     check(jobs)
     return run_jobs(jobs, execution)

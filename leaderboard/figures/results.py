@@ -16,8 +16,9 @@ import altair as alt
 import numpy as np
 import pandas as pd
 
+from rollcall.benchmark.config.axes import is_number
 from rollcall.benchmark.config.errors import SettingError
-from rollcall.benchmark.config.experiment import Report, is_number
+from rollcall.benchmark.config.experiment import Report
 from rollcall.benchmark.config.metric import COSTS, OVER, Metric
 from rollcall.leaderboard.cells import Cell
 from rollcall.leaderboard.figures import theme

@@ -33,7 +33,7 @@ OPEN: tuple[Verdict, ...] = ("too short", "not run", "data missing")
 """Verdicts on places for which runs are missing."""
 
 ORDER: tuple[Verdict, ...] = (
-    "erratum", "not testable", "contradicted", "not run", "too short", "undecided", "no difference that matters",
+    "erratum", "contradicted", "not run", "too short", "not testable", "undecided", "no difference that matters",
     "holds",
 )  # fmt: skip
 """Of several verdicts the first one in this order counts."""
@@ -163,12 +163,20 @@ def check_claim(
         under = claim.model_copy(update={**read, "erratum": ""})
         readings[name] = _decide(under, own, its_cells)
     by_number = readings if claim.identifies else identified.readings if identified else {}
-    differs = {name for name, of in by_number.items() if any(place.size == "differs" for place in of.places)}
+    far = {name for name, of in by_number.items() if any(map(_is_far, of.places))}
     places = [replace(place, reading=name) for name, result in readings.items() for place in result.places]
     first = next(iter(readings.values()))
     unmeasured = tuple(dict.fromkeys(metric for result in readings.values() for metric in result.unmeasured))
-    misses = frozenset(differs & readings.keys())  # their printed number is outside the interval somewhere
+    misses = frozenset(far & readings.keys())
     return ClaimResult(claim, first.metric, tuple(places), first.level, unmeasured, readings, misses)
+
+
+def _is_far(place: PlaceResult) -> bool:
+    """Whether the printed number is outside the interval by more than a quarter of itself."""
+    if place.size != "differs" or place.quantity is None or place.printed is None:
+        return False
+    low, high = place.quantity.interval()
+    return max(low - place.printed, place.printed - high) > abs(place.printed) / 4
 
 
 Pair = tuple[Cell, Cell | None]

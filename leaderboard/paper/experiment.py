@@ -14,17 +14,10 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, PositiveInt, model_validator
 
+from rollcall.benchmark.config.axes import Labels, check_labels, check_one_of, is_number
 from rollcall.benchmark.config.base import Settings, load_yaml
 from rollcall.benchmark.config.errors import SettingError
-from rollcall.benchmark.config.experiment import (
-    Experiment,
-    FileName,
-    Labels,
-    Variant,
-    check_labels,
-    check_one_of,
-    is_number,
-)
+from rollcall.benchmark.config.experiment import Experiment, FileName, Variant
 from rollcall.benchmark.config.metric import Metric, MetricName
 
 Tag = Literal["paper", "released code", "ours"]
@@ -73,7 +66,8 @@ class Claim(Settings):
     quantity lies between `least` and `most` everywhere.
 
     With `readings` it is decided under each of them. If one decided reading holds and another contradicts, or if all
-    readings miss the printed number that identifies the paper's data (`data`), it is not testable.
+    readings miss the printed number that identifies the paper's data (`data`) by more than a quarter of it, it is not
+    testable.
     """
 
     says: str = Field(description="the statement, in our words")
@@ -106,7 +100,7 @@ class Claim(Settings):
     size: Size | None = Field(None, description="size of runs that decides it; by default that of the experiment")
     readings: dict[str, Reading] = Field({}, description="ways to read what the paper does not print, by name")
     identifies: bool = Field(
-        False, description="a reading that misses its printed number has other data than the paper"
+        False, description="a reading that misses its printed number by a quarter of it has other data than the paper"
     )
     data: str = Field("", description="the experiment whose claim with `identifies` tells whether these are its data")
     erratum: str = Field("", description="the formula is false as printed: what remains true; the verdict is erratum")

@@ -10,9 +10,9 @@ from rich.console import Group
 from rich.table import Table as Grid
 from rich.text import Text
 
+from rollcall.benchmark.config.axes import label_of
 from rollcall.benchmark.config.choice import KINDS, Choice, kind_of, read
 from rollcall.benchmark.config.errors import SettingError, listed
-from rollcall.benchmark.config.experiment import label_of
 from rollcall.benchmark.config.text import command, counted, parse_part, strict_json
 from rollcall.cli import options as opt
 from rollcall.cli.options import STORE, Json, err, out, plans_of, say, tracked
@@ -205,14 +205,14 @@ def verify(
         raise SettingError(f"experiment: {experiment!r} is not allowed; must be one experiment")
     runs = plans[0].runs
     kept = {run.digest: run for run in unarchive(plans[0].experiment.home)}
-    chosen = [place for place in runs if place.digest in kept]
+    chosen = [point for point in runs if point.digest in kept]
     if not chosen:
         raise SettingError(f"{experiment}: none of the {counted(len(runs), 'run')} asked for is kept")
     rows = {}
-    for place in chosen:
-        rows[place.name] = verdict_on(kept[place.digest], place.trial)
+    for point in chosen:
+        rows[point.name] = verdict_on(kept[point.digest], point.trial)
         if not as_json:
-            say(f"{place.name}: {rows[place.name]}")
+            say(f"{point.name}: {rows[point.name]}")
     if as_json:
         print(strict_json({"runs": rows, "not kept": len(runs) - len(chosen)}))
     elif len(chosen) < len(runs):

@@ -17,7 +17,8 @@ from typer import Argument, Option
 from typer.core import TyperCommand
 
 from rollcall.benchmark.config.errors import SettingError
-from rollcall.benchmark.config.experiment import GridPoint, file_of, names, places, unique_runs
+from rollcall.benchmark.config.experiment import file_of, names
+from rollcall.benchmark.config.grid import GridPoint, grid_points, unique_runs
 from rollcall.benchmark.config.text import command, counted, parse_all, parse_part, parse_values, read_time, with_line
 from rollcall.benchmark.config.trial import Analysis, Trial
 from rollcall.benchmark.sweep.run import Execution, Executor
@@ -142,8 +143,8 @@ class Plan:
 
     @cached_property
     def runs(self) -> list[GridPoint]:
-        """Each run once, with the most rounds that a place asks for."""
-        return unique_runs(places(self.experiment))
+        """Each run once, with the most rounds that a point asks for."""
+        return unique_runs(grid_points(self.experiment))
 
     @property
     def trials(self) -> list[Trial | Analysis]:
@@ -153,7 +154,7 @@ class Plan:
             SettingError: a setting is not allowed; with the line of a file of the user's own.
         """
         try:
-            return [place.trial for place in self.runs]
+            return [point.trial for point in self.runs]
         except SettingError as error:
             raise with_line(error, self.file) from None
 

@@ -14,7 +14,8 @@ from rich.table import Table as Grid
 
 from rollcall.benchmark.config.base import DATA_FILES, Settings, load_yaml, validated
 from rollcall.benchmark.config.errors import SettingError, at, listed
-from rollcall.benchmark.config.experiment import Experiment, places
+from rollcall.benchmark.config.experiment import Experiment
+from rollcall.benchmark.config.grid import grid_points
 from rollcall.benchmark.config.text import counted, parse_all, strict_json
 from rollcall.benchmark.config.trial import ParticipationChoice, Trial
 from rollcall.cli.options import Json, Only, out, say
@@ -124,10 +125,10 @@ def _of_experiment(experiment: Experiment, name: str, wanted: str) -> "tuple[Par
     from rollcall.benchmark.timing import missing
 
     models: dict[str, list[tuple[str, Trial]]] = {}
-    for place in places(experiment):
-        if isinstance(place.trial, Trial):
-            label = place.labels.get("participation", place.trial.participation.name)
-            models.setdefault(label, []).append((place.labels["panel"], place.trial))
+    for point in grid_points(experiment):
+        if isinstance(point.trial, Trial):
+            label = point.labels.get("participation", point.trial.participation.name)
+            models.setdefault(label, []).append((point.labels["panel"], point.trial))
     if not models:
         raise SettingError(f"participation: {name} has no participation model; its panels are analyses")
     if wanted not in models and (wanted or len(models) > 1):

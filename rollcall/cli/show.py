@@ -14,10 +14,11 @@ from rich.console import Group
 from rich.table import Table as Grid
 from rich.text import Text
 
+from rollcall.benchmark.config.axes import is_default
 from rollcall.benchmark.config.choice import KINDS, find, installed, kind_of
 from rollcall.benchmark.config.digest import own_code, serialised
 from rollcall.benchmark.config.errors import SettingError, listed, near
-from rollcall.benchmark.config.experiment import Experiment, file_of, is_default, names
+from rollcall.benchmark.config.experiment import Experiment, file_of, names
 from rollcall.benchmark.config.source import definition
 from rollcall.benchmark.config.text import command, counted, dumped, duration, first_sentence, strict_json
 from rollcall.benchmark.config.trial import Analysis, Trial
@@ -104,11 +105,11 @@ def show(
             _ = plan.trials  # refuses a setting that is not allowed, as `run` does
         out.print(card(plan.experiment), highlight=False, soft_wrap=True)
         where = store / plan.experiment.home
-        finished = sum(RunFolder(where / place.name).finished >= place.rounds for place in plan.runs)
+        finished = sum(RunFolder(where / point.name).finished >= point.rounds for point in plan.runs)
         complete, shorter = kept_runs(plan.experiment)
         kept = f"; {complete} in the kept results" if complete or shorter else ""
         kept += f", {shorter} with fewer rounds" if shorter else ""
-        all_trials, total = counted(len(plan.runs), "trial"), counted(sum(place.rounds for place in plan.runs), "round")
+        all_trials, total = counted(len(plan.runs), "trial"), counted(sum(point.rounds for point in plan.runs), "round")
         print(f"{all_trials}, {total} in all; {finished} finished in {where}{kept}")
         if estimate:
             print(_how_long(plan.trials), end="\n\n")

@@ -12,7 +12,8 @@ import typer
 from rich.table import Table as Grid
 
 from rollcall.benchmark.config.errors import SettingError
-from rollcall.benchmark.config.experiment import names, places
+from rollcall.benchmark.config.experiment import names
+from rollcall.benchmark.config.grid import grid_points
 from rollcall.benchmark.config.text import command, counted, strict_json
 from rollcall.benchmark.federation.run_folder import RunFolder, examine, run_folders, set_aside
 from rollcall.benchmark.sweep.progress import read
@@ -92,7 +93,7 @@ def clean(
     home = store / named.home
     sharing = [other for name in names() if (other := PaperExperiment.read(name)).home == named.home]
     versions = [version for one in (named, *sharing) for version in (one, *map(one.as_, one.variants))]
-    stale = _stale(home, {place.digest for version in versions for place in places(version)})
+    stale = _stale(home, {point.digest for version in versions for point in grid_points(version)})
     if not stale:
         print(f"Nothing to delete in {home}.")
         return

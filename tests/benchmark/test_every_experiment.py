@@ -13,7 +13,8 @@ import torch
 
 from rollcall import simulate
 from rollcall.benchmark.config.choice import read
-from rollcall.benchmark.config.experiment import names, places
+from rollcall.benchmark.config.experiment import names
+from rollcall.benchmark.config.grid import grid_points
 from rollcall.benchmark.config.trial import Analysis
 from rollcall.leaderboard.paper.experiment import PaperExperiment
 from rollcall.participation import recording
@@ -122,7 +123,7 @@ def run(trial):
 def cells(experiment):
     """The trials of one seed of an experiment and of its variants."""
     for reading in (experiment, *map(experiment.as_, experiment.variants)):
-        yield [point.trial for point in {tuple(point.labels.items()): point for point in places(reading)}.values()]
+        yield [point.trial for point in {tuple(point.labels.items()): point for point in grid_points(reading)}.values()]
 
 
 def test_the_settings_of_every_grid_are_allowed():

@@ -8,7 +8,8 @@ from functools import cache
 import pytest
 
 from rollcall.benchmark.config.digest import digest
-from rollcall.benchmark.config.experiment import names, places
+from rollcall.benchmark.config.experiment import names
+from rollcall.benchmark.config.grid import grid_points
 from rollcall.benchmark.config.text import parsed
 from rollcall.leaderboard.paper.experiment import PaperExperiment
 from rollcall.leaderboard.runs import PACKAGE, SETTINGS
@@ -20,11 +21,11 @@ value = cache(parsed)
 
 @pytest.fixture(scope="module")
 def plans():
-    """The digests of all places of all experiments and their variants, by the experiment that holds the runs."""
+    """The digests of all points of all experiments and their variants, by the experiment that holds the runs."""
     found = {}
     for one in map(PaperExperiment.read, names()):
         for version in (one, *map(one.as_, one.variants)):
-            found.setdefault(one.home, set()).update(digest(place.spec) for place in places(version))
+            found.setdefault(one.home, set()).update(digest(point.spec) for point in grid_points(version))
     return found
 
 
@@ -69,4 +70,6 @@ def test_every_kept_result_is_of_an_experiment(plans):
 
 
 def test_kept_results_are_found_by_the_digests_of_their_experiment():
-    assert set(trials("quickstart")) == {digest(place.spec) for place in places(PaperExperiment.read("quickstart"))}
+    assert set(trials("quickstart")) == {
+        digest(point.spec) for point in grid_points(PaperExperiment.read("quickstart"))
+    }

@@ -7,7 +7,8 @@ import pytest
 
 from rollcall.algorithms import ALGORITHMS
 from rollcall.benchmark.config.digest import flatten, serialised
-from rollcall.benchmark.config.experiment import names, places
+from rollcall.benchmark.config.experiment import names
+from rollcall.benchmark.config.grid import grid_points
 from rollcall.leaderboard.names import OWN, _names, label_name, method_name, paper_of, style
 from rollcall.leaderboard.paper.experiment import PaperExperiment
 from rollcall.participation import MODELS
@@ -69,7 +70,9 @@ def test_a_method_is_shown_by_its_name(label: str, name: str) -> None:
 
 def methods(name: str) -> frozenset[str]:
     """The methods of an experiment."""
-    choices = [place.spec["algorithm"] for place in places(PaperExperiment.read(name)) if "algorithm" in place.spec]
+    choices = [
+        point.spec["algorithm"] for point in grid_points(PaperExperiment.read(name)) if "algorithm" in point.spec
+    ]
     return frozenset(flatten(serialised({"algorithm": one}))["algorithm"] for one in choices)
 
 

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pandas as pd
 import pytest
 
-from rollcall.benchmark.config.experiment import places
+from rollcall.benchmark.config.grid import grid_points
 from rollcall.benchmark.config.metric import Metric
 from rollcall.leaderboard.figures import ranking_curves
 from rollcall.leaderboard.ranking import Axis, axes, only, rank
@@ -30,8 +30,8 @@ def mine():
 
 
 def settings_of(mine):
-    """The settings of each place, as a run folder has them, with the labels of the place."""
-    return [(place.settings, place.labels) for place in places(mine)]
+    """The settings of each point, as a run folder has them, with the labels of the point."""
+    return [(point.settings, point.labels) for point in grid_points(mine)]
 
 
 def test_every_trial_has_its_labels(mine):

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pandas as pd
 
 from rollcall.benchmark.config.digest import nested, serialised
-from rollcall.benchmark.config.experiment import places
+from rollcall.benchmark.config.grid import grid_points
 from rollcall.leaderboard.paper.experiment import PaperExperiment
 from rollcall.leaderboard.runs import Run
 
@@ -43,14 +43,14 @@ def runs(of, ends, rounds=None, metric="test/accuracy", skip=()):
         skip: seeds that were not run.
     """
     found = []
-    for place in places(of):
-        if place.seed in skip:
+    for point in grid_points(of):
+        if point.seed in skip:
             continue
-        spec = place.spec | ({"rounds": rounds} if rounds and "rounds" in place.spec else {})
-        value = ends(place.labels, place.seed)
+        spec = point.spec | ({"rounds": rounds} if rounds and "rounds" in point.spec else {})
+        value = ends(point.labels, point.seed)
         index = [0, spec.get("rounds", 1)] if not isinstance(value, list) else [10 * i for i in range(len(value))]
         history = pd.DataFrame({metric: value if isinstance(value, list) else [0.0, value]}, index=index)
-        tags = {"seed": str(place.seed), "commit": "abc", "version": "1", "rollcall.trial": place.digest}
+        tags = {"seed": str(point.seed), "commit": "abc", "version": "1", "rollcall.trial": point.digest}
         found.append(Run(tags | {"rollcall.seconds": "36.0", "device": "cpu"}, serialised(spec), history))
     return found
 

@@ -1,4 +1,4 @@
-"""Experiments: from the file to the places of the grid, and how the command line changes them."""
+"""Experiments: from the file to the points of the grid, and how the command line changes them."""
 
 from dataclasses import replace
 
@@ -7,8 +7,11 @@ import pytest
 import yaml
 
 from rollcall import SettingError
+from rollcall.benchmark.config.axes import selected
 from rollcall.benchmark.config.base import validated
-from rollcall.benchmark.config.experiment import Experiment, merged, places, selected, unique_runs
+from rollcall.benchmark.config.experiment import Experiment
+from rollcall.benchmark.config.grid import grid_points, unique_runs
+from rollcall.benchmark.config.nested import merged
 
 BASE = {
     "name": "e",
@@ -19,7 +22,7 @@ BASE = {
 
 
 def trials(experiment):
-    return [place.trial for place in unique_runs(places(experiment))]
+    return [point.trial for point in unique_runs(grid_points(experiment))]
 
 
 def cells(experiment):
@@ -29,14 +32,14 @@ def cells(experiment):
 def test_places_are_the_product_of_the_grid_and_of_equal_trials_the_longest_is_run():
     panels = {"short": {"trial": {"local": {"lr": 0.1}}}, "long": {"trial": {"rounds": 5, "local": {"lr": 0.1}}}}
     overrides = [{"when": {"algorithm": "mifa", "panel": "long"}, "set": {"local.lr": 0.5}}]
-    found = places(Experiment.model_validate(BASE | {"panels": panels, "overrides": overrides}))
-    assert [(*place.labels.values(), place.seed, place.rounds, place.spec["local"]["lr"]) for place in found] == [
+    found = grid_points(Experiment.model_validate(BASE | {"panels": panels, "overrides": overrides}))
+    assert [(*point.labels.values(), point.seed, point.rounds, point.spec["local"]["lr"]) for point in found] == [
         (panel, method, seed, rounds, 0.5 if (panel, method) == ("long", "mifa") else 0.1)
         for panel, rounds in (("short", 3), ("long", 5))
         for seed in (0, 1)
         for method in ("fedavg", "mifa")
     ]
-    run = [place.trial for place in unique_runs(found)]
+    run = [point.trial for point in unique_runs(found)]
     assert [(trial.seed, trial.algorithm.name, trial.rounds, trial.local.lr) for trial in run] == [
         (0, "fedavg", 5, 0.1), (0, "mifa", 3, 0.1), (1, "fedavg", 5, 0.1), (1, "mifa", 3, 0.1), (0, "mifa", 5, 0.5), (1, "mifa", 5, 0.5),
     ]  # fmt: skip
@@ -113,7 +116,9 @@ def test_an_axis_or_a_label_that_no_grid_has_is_refused(change, complaint):
 
 @pytest.mark.parametrize("seed", ["one", -1, 0.5, float("nan"), True, None])
 def test_a_seed_is_refused_before_a_trial_is_read(seed):
-    (first, *_) = places(validated(Experiment, BASE | {"grid": {"algorithm": ["fedavg"]}}).varied({"seed": [seed]}))
+    (first, *_) = grid_points(
+        validated(Experiment, BASE | {"grid": {"algorithm": ["fedavg"]}}).varied({"seed": [seed]})
+    )
     with pytest.raises(SettingError, match=f"^seed: {seed!r} is not allowed; must be a whole number from 0"):
         first.seed  # noqa: B018
     assert replace(first, spec={"seed": np.int64(3)}).seed == replace(first, spec={"seed": 3.0}).seed == 3

@@ -5,7 +5,8 @@ import yaml
 from command import rollcall, write
 
 from rollcall.benchmark.config.errors import SettingError
-from rollcall.benchmark.config.experiment import Experiment, places
+from rollcall.benchmark.config.experiment import Experiment
+from rollcall.benchmark.config.grid import grid_points
 from rollcall.benchmark.search.answer import Best, How, Tuned
 
 SEARCH = {"search": "random", "scheduler": "asha", "seeds": (1000,), "space": {"local.lr": "1"}}
@@ -22,7 +23,9 @@ def tuned(**changes) -> Tuned:
 
 
 def rates(experiment: Experiment) -> dict:
-    return {place.trial.algorithm.name: (place.trial.local.lr, place.trial.local.steps) for place in places(experiment)}
+    return {
+        point.trial.algorithm.name: (point.trial.local.lr, point.trial.local.steps) for point in grid_points(experiment)
+    }
 
 
 def test_it_is_read_as_it_was_written(tmp_path):
@@ -58,7 +61,7 @@ def test_run_takes_the_settings_and_refuses_the_seeds_of_the_search(tmp_path, st
 def test_settings_of_other_cells_are_refused_and_trials_without_settings_are_counted(tmp_path):
     one = tuned(best={"fedavg": tuned().best["fedavg"]})
     experiment = Experiment.read(write(tmp_path))
-    assert one.check_cells(experiment) == len(list(places(experiment))) / 2  # fedpbc has none
+    assert one.check_cells(experiment) == len(list(grid_points(experiment))) / 2  # fedpbc has none
     assert one.check_cells(experiment.only({"algorithm": ["fedavg"]})) == 0
     with pytest.raises(SettingError, match=r"^tuned: the file has settings of fedavg; none of them is run$"):
         one.check_cells(experiment.only({"algorithm": ["fedpbc"]}))

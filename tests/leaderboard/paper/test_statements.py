@@ -8,7 +8,8 @@ import pytest
 
 from rollcall import simulate
 from rollcall.benchmark.config.digest import serialised
-from rollcall.benchmark.config.experiment import names, places
+from rollcall.benchmark.config.experiment import names
+from rollcall.benchmark.config.grid import grid_points
 from rollcall.benchmark.config.trial import Analysis
 from rollcall.leaderboard.cells import cells
 from rollcall.leaderboard.paper.claims import check_claim
@@ -47,20 +48,20 @@ def kinds(experiment, claim):
 
 def cost(experiment, claim):
     """A measure of the time of a claim's runs: their rounds; an analysis counts as 200."""
-    every = sorted(places(part(experiment, claim)), key=lambda place: place.rounds)
-    return sum({place.digest: 200 if "analysis" in place.spec else place.rounds for place in every}.values())
+    every = sorted(grid_points(part(experiment, claim)), key=lambda point: point.rounds)
+    return sum({point.digest: 200 if "analysis" in point.spec else point.rounds for point in every}.values())
 
 
 def ran(experiment, known=None):
     """The runs of an experiment, computed now unless they are known; of equal trials the longest."""
     known = {} if known is None else known
-    for place in sorted(places(experiment), key=lambda place: -place.rounds):
-        if place.digest not in known or known[place.digest].rounds < place.rounds:
-            trial = place.trial
+    for point in sorted(grid_points(experiment), key=lambda point: -point.rounds):
+        if point.digest not in known or known[point.digest].rounds < point.rounds:
+            trial = point.trial
             table = trial.table() if isinstance(trial, Analysis) else simulate(trial).history
-            tags = {"seed": str(place.seed), "rollcall.trial": place.digest}
-            known[place.digest] = Run(tags, serialised(place.spec), table.set_index("round").astype(float))
-    return [known[digest] for digest in {place.digest for place in places(experiment)}]
+            tags = {"seed": str(point.seed), "rollcall.trial": point.digest}
+            known[point.digest] = Run(tags, serialised(point.spec), table.set_index("round").astype(float))
+    return [known[digest] for digest in {point.digest for point in grid_points(experiment)}]
 
 
 @cache
@@ -83,7 +84,7 @@ def test_a_tenth_of_the_statements_is_run_again():
     every = [read(name) for pattern in ("*/statements", "*/quadratics") for name in names(of=pattern)]
     claims = [(one, claim) for one in every for claim in one.claims]
     claims = [
-        pair for pair in claims if {place.digest for place in places(part(*pair))} <= archived(pair[0].name).keys()
+        pair for pair in claims if {point.digest for point in grid_points(part(*pair))} <= archived(pair[0].name).keys()
     ]
     claims.sort(key=lambda pair: cost(*pair))
     chosen, seen = [], set()
