@@ -60,12 +60,10 @@ class Board:
         """Write the texts, by their ending, and the figure. Returns the names of the files in one line."""
         from rollcall.leaderboard.figures import FORMATS, save
 
-        folder.mkdir(parents=True, exist_ok=True)
         files = [folder / f"{self.stem}.{end}" for end in texts]
         figures = [folder / f"{self.stem}{end}" for end in FORMATS]
         for file in (*files, *figures):
-            if file.is_symlink():  # it may lead out of the store
-                file.unlink()
+            render.clear(file)
         for file, text in zip(files, texts.values(), strict=True):
             file.write_text(text, encoding="utf-8")
         save(self.figure(), *figures)

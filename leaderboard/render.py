@@ -6,6 +6,7 @@ import textwrap
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from html import escape
+from pathlib import Path
 from typing import Any, Literal
 
 import pandas as pd
@@ -233,3 +234,10 @@ def _escaped(text: str) -> str:
     special = re.sub(r"(?<![\w.])(\d[\d.]*)e(-?\d+)(?!\w)", r"\1$\\cdot10^{\2}$", special)  # 1.2e-9
     special = re.sub(r"(?<!\w)-(?=\d)(?![^${]*})", "$-$", special)
     return f"{{[}}{special[1:]}" if special.startswith("[") else special  # after \\\\ it would begin an option
+
+
+def clear(file: Path) -> None:
+    """Make room for a file: its folder is made, and a link removed, as it may lead out of the folder."""
+    file.parent.mkdir(parents=True, exist_ok=True)
+    if file.is_symlink():
+        file.unlink()

@@ -471,15 +471,12 @@ def verdicts(standing: Standing) -> dict[str, tuple[str, str]]:
     if "fedavg_known" in coupled:
         one = (coupled["fedavg_known"].mean, coupled["fedavg_known"].half)
         speaks = standing.board.experiment.base  # the larger board extends the smaller one
-        found["knowledge pays"] = (
-            side(*one, MARGIN, above=True) if speaks else "not about this board",
-            points(one, "+", MARGIN),
-        )
+        found["knowledge pays"] = (side(*one, MARGIN) if speaks else "not about this board", points(one, "+", MARGIN))
     pair = ["mifa", "fedvarp"]
     if all({"fedavg", *pair} <= {*values.get(name, ())} for name in ("absences", "coupled")):
         gains = [values[name][pair].mean(axis=1) - values[name]["fedavg"] for name in ("absences", "coupled")]
         one = interval(gains[0] - gains[1])
-        found["memory pays with absences"] = (side(*one, 0.0, above=True), points(one, "+", 0.0))
+        found["memory pays with absences"] = (side(*one, 0.0), points(one, "+", 0.0))
     everywhere = [name for name in standing.entries if count_best(standing, name) == len(standing.board.patterns)]
     verdict = "open" if standing.missing else "contradicted" if everywhere else "holds"
     found["no method for all"] = (verdict, ", ".join(everywhere) or "none")
@@ -501,8 +498,8 @@ def none_above(table: pd.DataFrame, baseline: str, size: float) -> tuple[str, st
     return ("holds" if all(end < size for end in high.values()) else "undecided"), max(high, key=lambda one: high[one])
 
 
-def side(mean: float, half: float, size: float, above: bool) -> str:
-    """`holds` or `contradicted` if the interval lies on one side of the size, else `undecided`."""
+def side(mean: float, half: float, size: float) -> str:
+    """`holds` if the interval lies above the size, `contradicted` if below, else `undecided`."""
     if math.isnan(half) or abs(mean - size) <= half:
         return "undecided"
-    return "holds" if (mean > size) == above else "contradicted"
+    return "holds" if mean > size else "contradicted"

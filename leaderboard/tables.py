@@ -402,7 +402,6 @@ def paper_table(experiment: PaperExperiment, cells: Sequence[Cell], numbers: Seq
     among = {one.among for one in numbers if one.metric in metrics and any(one.of(cell.labels) for cell in cells)}
     shared = [" and ".join(labels) for labels in sorted(among - {()})]
     parts += [f"*: one number for {labels} in our copy; whose it is, is not known" for labels in shared]
-    parts += [experiment.note] if experiment.note else []
     return Table(columns, rows, "; ".join(parts))
 
 

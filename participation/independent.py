@@ -8,16 +8,7 @@ import numpy as np
 from jaxtyping import Float, Int
 from scipy.special import ndtri
 
-from rollcall.participation.base import (
-    Constant,
-    Participation,
-    Population,
-    check,
-    members,
-    need_defaults,
-    spread,
-    stream,
-)
+from rollcall.participation.base import Constant, Participation, Population, check, need_defaults, spread, stream
 from rollcall.participation.probabilities import Probability, Variation, mean_over_period, resolve
 from rollcall.participation.weights import effective_weights_groups, effective_weights_independent, group_counts
 
@@ -257,32 +248,27 @@ class GroupEvents(IndependentRounds):
 
 
 class Copula(IndependentRounds):
-    """One-factor Gaussian copula: clients of a cluster are correlated by rho, at fixed probabilities p_i.
+    """One-factor Gaussian copula: clients are correlated by rho, at fixed probabilities p_i.
 
-    Client i is active if sqrt(rho) W_c(i) + sqrt(1 - rho) e_i < Phi^-1(p_i). W_c is N(0, 1) for each cluster and round,
-    e_i is N(0, 1) for each client and round, all independent. Each sum is N(0, 1), so client i is active with
-    probability p_i for any rho. Clients of a cluster have latent correlation rho. Clients of different clusters are
-    independent, and so are rounds. Not from a paper; made for experiments that vary rho alone.
+    Client i is active if sqrt(rho) W + sqrt(1 - rho) e_i < Phi^-1(p_i). W is N(0, 1) for each round, e_i is N(0, 1) for
+    each client and round, all independent. Each sum is N(0, 1), so client i is active with probability p_i for any rho.
+    Rounds are independent. Not from a paper; made for experiments that vary rho alone.
 
     Args:
         probability: p_i.
-        rho: latent correlation within a cluster, in [0, 1); 0 is independence.
-        clusters: number of clusters, a divisor of the number of clients; contiguous in the order of ids. 1 means one
-            factor for all clients.
+        rho: latent correlation of two clients, in [0, 1); 0 is independence.
     """
 
-    def __init__(self, population: Population, *, probability: Probability, rho: float, clusters: int = 1) -> None:
+    def __init__(self, population: Population, *, probability: Probability, rho: float) -> None:
         super().__init__(population)
         if not 0 <= rho < 1:
             raise ValueError(f"rho: {rho:g} is not allowed; must be in [0, 1)")
         self.rho = rho
         self.p = resolve(probability, population)
-        self.cluster = members("clusters", population, clusters)
-        self.count = clusters
         self.threshold = ndtri(self.p)
 
     def active(self, t: int) -> Int[np.ndarray, "a"]:
         rng = stream(self.seed, "participation", t)
-        common = rng.standard_normal(self.count)[self.cluster]
+        common = rng.standard_normal()
         individual = rng.standard_normal(self.clients)
         return np.flatnonzero(math.sqrt(self.rho) * common + math.sqrt(1 - self.rho) * individual < self.threshold)

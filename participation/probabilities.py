@@ -53,13 +53,7 @@ def class_coupled(
 
 
 def coupling(
-    population: Population,
-    *,
-    strength: float,
-    mean: float = 0.5,
-    sigma0: float = 10.0,
-    delta: float = 0.02,
-    realised: bool = False,
+    population: Population, *, strength: float, mean: float = 0.5, sigma0: float = 10.0, delta: float = 0.02
 ) -> Float[np.ndarray, "m"]:
     """Availability coupled with the labels by an adjustable strength, at a fixed mean over the clients.
 
@@ -72,12 +66,11 @@ def coupling(
         mean: exact mean of p over the clients.
         sigma0: standard deviation of the log of the draws of r.
         delta: smallest probability, in [0, mean].
-        realised: use the clients' actual label histograms for nu.
     """
     check("probability.strength", strength)
     check("probability.mean", mean)
     check("probability.delta", delta, 0, mean)
-    scores = _class_scores("coupling", population, sigma0, realised)
+    scores = _class_scores("coupling", population, sigma0)
     away = scores - scores.mean()
     # Scores of equal clients may differ by rounding. That must not be scaled up.
     if np.ptp(scores) < 1e-12:
@@ -172,7 +165,7 @@ def first_half(m: int) -> Bool[np.ndarray, "m"]:
     return 2 * np.arange(m) < m
 
 
-def _class_scores(name: str, population: Population, sigma0: float, realised: bool) -> Float[np.ndarray, "m"]:
+def _class_scores(name: str, population: Population, sigma0: float, realised: bool = False) -> Float[np.ndarray, "m"]:
     """<r, nu_i> [m], with the r of the seed."""
     nu, histogram = population.classes, population.histogram
     if nu is None or (realised and histogram is None):

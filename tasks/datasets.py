@@ -1,16 +1,15 @@
 """Image data sets as whole tensors: uint8 pixels [n, channels, height, width] and labels [n].
 
 torchvision downloads and parses most of them; scikit-learn ships the digits; CINIC-10 is decoded here. `SOURCES`
-describes each data set. The functions load them once in each process, and download missing files.
+describes each data set; `load` reads one, and downloads missing files.
 """
 
 import os
 import sys
 import warnings
-from collections.abc import Callable
 from contextlib import redirect_stdout
 from dataclasses import dataclass
-from functools import cache, update_wrapper
+from functools import cache
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -37,29 +36,15 @@ MNIST_MD5 = {
 
 
 @dataclass(frozen=True)
-class Images:
-    """A data set in memory.
-
-    Attributes:
-        train, test: pixels and labels.
-        mean, std: of each channel, for pixels scaled to [0, 1]; used for normalisation.
-    """
-
-    train: Split
-    test: Split
-    mean: tuple[float, ...]
-    std: tuple[float, ...]
-
-
-@dataclass(frozen=True)
 class Source:
     """A data set that torchvision downloads and parses, or a subclass.
 
     Attributes:
         name: name of the data set and of its task.
-        mean, std: see `Images`.
+        mean, std: of each channel, for pixels scaled to [0, 1]; used for normalisation.
         download_bytes: approximate size of the download.
         kind: name of torchvision's class; empty for a subclass.
+        about: what it is, in a paragraph or two.
     """
 
     name: str
@@ -67,6 +52,7 @@ class Source:
     std: tuple[float, ...]
     download_bytes: int
     kind: str = ""
+    about: str = ""
 
     @property
     def known(self) -> Any:
@@ -216,10 +202,6 @@ class Cinic10(Source):
         return torch.from_numpy(pixels), torch.arange(len(self.classes)).repeat_interleave(self.per_class)
 
 
-SOURCES: dict[str, Source] = {}
-"""The data sets by name; the functions at the end of this file fill it."""
-
-
 def root() -> Path:
     """The folder of the data sets, in torchvision's layout: ROLLCALL_DATA, or ./data."""
     return Path(os.environ.get("ROLLCALL_DATA", "data"))
@@ -247,88 +229,71 @@ def fetch(source: Source, root: Path) -> bool:
     return True
 
 
-def splits(source: Source) -> dict[str, Split]:
+def splits(source: Source, root: Path) -> dict[str, Split]:
     """All splits of a data set, downloaded if missing.
 
     Raises:
         ValueError: missing and cannot be downloaded, or damaged.
     """
-    fetch(source, root())
+    fetch(source, root)
     try:
-        return source.read(root())
+        return source.read(root)
     except Exception as error:  # parsers raise various errors on damaged bytes
-        damaged = [path for path, intact in source.verify(root()).items() if intact is False]
+        damaged = [path for path, intact in source.verify(root).items() if intact is False]
         raise ValueError(
-            f"name: {source.name} in {root().resolve()} cannot be read: {', '.join(damaged) or one_line(error)}; "
+            f"name: {source.name} in {root.resolve()} cannot be read: {', '.join(damaged) or one_line(error)}; "
             f"remove the damaged files, then: rollcall data fetch {source.name}"
         ) from error
 
 
-def load(source: Source) -> Images:
-    """A data set with its training and test splits; errors of `splits`."""
-    read = splits(source)
-    return Images(read["train"], read["test"], source.mean, source.std)
+load = cache(splits)
+"""The same, read once in each process."""
 
 
-def _loads(source: Source) -> Callable[[Callable[[], None]], Callable[[], Images]]:
-    """Turn a function that only describes a data set into one that loads it, once in each process."""
-    SOURCES[source.name] = source
-    return lambda described: update_wrapper(cache(lambda: load(SOURCES[source.name])), described)
-
-
-@_loads(Digits("digits", (0.3053,), (0.3762,), 0))
-def digits() -> None:
-    """scikit-learn's 1,797 handwritten 8x8 digits, shipped with the library.
-
-    A fixed fifth is the test split. Mean and standard deviation are those of all pixels.
-    """
-
-
-@_loads(Source("mnist", (0.1307,), (0.3081,), 11_600_000, "MNIST"))
-def mnist() -> None:
-    """MNIST: 60,000 and 10,000 handwritten 28x28 digits.
-
-    Mean and standard deviation are those of all training pixels.
-    """
-
-
-@_loads(Source("fashion_mnist", (0.2860,), (0.3530,), 30_900_000, "FashionMNIST"))
-def fashion_mnist() -> None:
-    """Fashion-MNIST (Xiao et al. 2017): 60,000 and 10,000 grey 28x28 images of ten kinds of clothing.
-
-    Mean and standard deviation are the commonly used ones of all training pixels; not recomputed here.
-    """
-
-
-@_loads(Source("svhn", (0.4377, 0.4438, 0.4728), (0.1980, 0.2010, 0.1970), 246_000_000, "SVHN"))
-def svhn() -> None:
-    """SVHN (Netzer et al. 2011): 73,257 and 26,032 colour 32x32 crops of house numbers, without the `extra` split.
-
-    The label is the digit. Normalised as in the FedPBC code.
-    """
-
-
-@_loads(Source("cifar10", (0.4914, 0.4822, 0.4465), (0.2023, 0.1994, 0.2010), 170_500_000, "CIFAR10"))
-def cifar10() -> None:
-    """CIFAR-10: 50,000 and 10,000 colour images of 32x32 in 10 classes.
-
-    Normalised as in the FedPBC code. The means are those of all training pixels. The standard deviations, which are
-    often copied, are averages over single images; those of all training pixels are 0.2470, 0.2435, 0.2616.
-    """
-
-
-@_loads(Source("cifar100", (0.5071, 0.4865, 0.4409), (0.2673, 0.2564, 0.2762), 169_000_000, "CIFAR100"))
-def cifar100() -> None:
-    """CIFAR-100: 50,000 and 10,000 colour images of 32x32 in 100 classes, the fine labels.
-
-    Mean and standard deviation are the commonly used ones of all training pixels; not recomputed here.
-    """
-
-
-@_loads(Cinic10("cinic10", (0.4789, 0.4723, 0.4305), (0.2421, 0.2383, 0.2587), 687_500_000))
-def cinic10() -> None:
-    """CINIC-10 (Darlow et al. 2018): 90,000 and 90,000 colour images of 32x32 in 10 classes.
-
-    Splits and normalisation as in the FedPBC code; the authors of the set give these constants
-    (github.com/BayesWatch/cinic-10).
-    """
+# fmt: off
+SOURCES = {
+    source.name: source
+    for source in (
+        Digits(
+            "digits", (0.3053,), (0.3762,), 0,
+            about="scikit-learn's 1,797 handwritten 8x8 digits, shipped with the library.\n\n"
+            "A fixed fifth is the test split. Mean and standard deviation are those of all pixels.",
+        ),
+        Source(
+            "mnist", (0.1307,), (0.3081,), 11_600_000, "MNIST",
+            about="MNIST: 60,000 and 10,000 handwritten 28x28 digits.\n\n"
+            "Mean and standard deviation are those of all training pixels.",
+        ),
+        Source(
+            "fashion_mnist", (0.2860,), (0.3530,), 30_900_000, "FashionMNIST",
+            about="Fashion-MNIST (Xiao et al. 2017): 60,000 and 10,000 grey 28x28 images of ten kinds of clothing.\n\n"
+            "Mean and standard deviation are the commonly used ones of all training pixels; not recomputed here.",
+        ),
+        Source(
+            "svhn", (0.4377, 0.4438, 0.4728), (0.1980, 0.2010, 0.1970), 246_000_000, "SVHN",
+            about="SVHN (Netzer et al. 2011): 73,257 and 26,032 colour 32x32 crops of house numbers, without the "
+            "`extra` split.\n\n"
+            "The label is the digit. Normalised as in the FedPBC code.",
+        ),
+        Source(
+            "cifar10", (0.4914, 0.4822, 0.4465), (0.2023, 0.1994, 0.2010), 170_500_000, "CIFAR10",
+            about="CIFAR-10: 50,000 and 10,000 colour images of 32x32 in 10 classes.\n\n"
+            "Normalised as in the FedPBC code. The means are those of all training pixels. The standard "
+            "deviations, which are often copied, are averages over single images; those of all training pixels "
+            "are 0.2470, 0.2435, 0.2616.",
+        ),
+        Source(
+            "cifar100", (0.5071, 0.4865, 0.4409), (0.2673, 0.2564, 0.2762), 169_000_000, "CIFAR100",
+            about="CIFAR-100: 50,000 and 10,000 colour images of 32x32 in 100 classes, the fine labels.\n\n"
+            "Mean and standard deviation are the commonly used ones of all training pixels; not recomputed here.",
+        ),
+        Cinic10(
+            "cinic10", (0.4789, 0.4723, 0.4305), (0.2421, 0.2383, 0.2587), 687_500_000,
+            about="CINIC-10 (Darlow et al. 2018): 90,000 and 90,000 colour images of 32x32 in 10 classes.\n\n"
+            "Splits and normalisation as in the FedPBC code; the authors of the set give these constants "
+            "(github.com/BayesWatch/cinic-10).",
+        ),
+    )
+}
+# fmt: on
+"""The data sets by name."""

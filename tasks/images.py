@@ -14,9 +14,8 @@ from jaxtyping import Float, Int, Num
 from torch import Tensor, nn
 from torch.nn.functional import pad
 
-from rollcall.tasks import datasets
 from rollcall.tasks.base import Classifier, ClientData, EmptyClients, Samples, need_least
-from rollcall.tasks.datasets import Images
+from rollcall.tasks.datasets import SOURCES, Source, load, root
 from rollcall.tasks.models import Model, fedpbc_cifar10, fedpbc_cinic10, fedpbc_svhn, linear, mlp
 from rollcall.tasks.partitions import Partition, iid, made_by
 from rollcall.tasks.streams import stream, torch_stream, uniforms
@@ -149,7 +148,7 @@ class Classification(Classifier):
 
 
 def classification(
-    load: Callable[[], Images],
+    source: Source,
     seed: int,
     *,
     clients: int,
@@ -164,7 +163,7 @@ def classification(
     """Image classification with a data set partitioned among clients, and a network.
 
     Args:
-        load: loads the data set.
+        source: the data set.
         seed: of the partition, the initial model and the validation split.
         clients: m, the number of clients.
         model: the network.
@@ -182,8 +181,7 @@ def classification(
         raise ValueError(f"validation: {validation} is not allowed; must be in [0, 1)")
     need_least(1, clients=clients)
     need_least(0, ridge=ridge)
-    images = load()
-    splits: dict[str, Samples] = {"train": images.train, "test": images.test}
+    splits: dict[str, Samples] = {split: load(source, root())[split] for split in ("train", "test")}
     if labels is not None:
         splits = {split: _only(samples, labels) for split, samples in splits.items()}
     if validation:
@@ -205,7 +203,7 @@ def classification(
             splits, parts.rows, classes=parts.classes, histogram=histogram, empty_clients=empty_clients, seed=seed
         )
     augment = None if augmentation is None else augmentation(seed)
-    return Classification(network, images.mean, images.std, augmentation=augment, ridge=ridge), data
+    return Classification(network, source.mean, source.std, augmentation=augment, ridge=ridge), data
 
 
 def _only(samples: Samples, labels: Sequence[int]) -> Samples:
@@ -217,10 +215,10 @@ def _only(samples: Samples, labels: Sequence[int]) -> Samples:
     return pixels[kept], (targets[kept, None] == torch.tensor(labels)).int().argmax(dim=1)
 
 
-digits = partial(classification, datasets.digits, model=mlp)
-mnist = partial(classification, datasets.mnist, model=linear)
-fashion_mnist = partial(classification, datasets.fashion_mnist, model=linear)
-svhn = partial(classification, datasets.svhn, model=fedpbc_svhn)
-cifar10 = partial(classification, datasets.cifar10, model=fedpbc_cifar10)
-cifar100 = partial(classification, datasets.cifar100, model=fedpbc_cifar10)
-cinic10 = partial(classification, datasets.cinic10, model=fedpbc_cinic10)
+digits = partial(classification, SOURCES["digits"], model=mlp)
+mnist = partial(classification, SOURCES["mnist"], model=linear)
+fashion_mnist = partial(classification, SOURCES["fashion_mnist"], model=linear)
+svhn = partial(classification, SOURCES["svhn"], model=fedpbc_svhn)
+cifar10 = partial(classification, SOURCES["cifar10"], model=fedpbc_cifar10)
+cifar100 = partial(classification, SOURCES["cifar100"], model=fedpbc_cifar10)
+cinic10 = partial(classification, SOURCES["cinic10"], model=fedpbc_cinic10)

@@ -228,37 +228,29 @@ def shards(labels: Num[np.ndarray, "n"], clients: int, seed: int, *, each: int =
     return Parts(rows, realised(labels, rows))
 
 
-def by_label(
-    labels: Num[np.ndarray, "n"], clients: int, seed: int, *, sizes: Sequence[int], only: Sequence[int] | None = None
-) -> Parts:
+def by_label(labels: Num[np.ndarray, "n"], clients: int, seed: int, *, sizes: Sequence[int]) -> Parts:
     """Groups of clients that hold one label only ([HAR] Fig. 1).
 
     The samples of a label are divided at random among its clients; sizes differ by one at most. Samples of other labels
     are left out.
 
     Args:
-        sizes: number of clients of each group, in the order of ids; they add up to m.
-        only: label of each group. Default: 0, 1, ... Groups may share a label.
+        sizes: number of clients of each group, in the order of ids and of labels; they add up to m.
     """
     need_classes(labels, "by_label")
     if sum(sizes) != clients or min(sizes, default=0) < 1:
         raise ValueError(f"partition.sizes: {list(sizes)} is not allowed; must be from 1 and add up to {clients}")
-    if only is not None and len(only) != len(sizes):
-        raise ValueError(f"partition.only: {list(only)} is not allowed; must be {len(sizes)} labels, one for each size")
-    label = np.repeat(range(len(sizes)) if only is None else only, sizes)
-    rows: list[np.ndarray] = [np.empty(0, dtype=np.int64)] * clients
+    rows: list[np.ndarray] = []
     draw = stream(seed, "partition")
-    for c in np.unique(label):
-        group = np.flatnonzero(label == c)
+    for c, size in enumerate(sizes):
         samples = draw.permutation(np.flatnonzero(labels == c))
-        if len(samples) < len(group):
+        if len(samples) < size:
             raise ValueError(
-                f"partition.sizes: {list(sizes)} is not allowed; {len(group)} clients are to hold label {c}, "
+                f"partition.sizes: {list(sizes)} is not allowed; {size} clients are to hold label {c}, "
                 f"of which there are {len(samples)} samples"
             )
-        for client, mine in zip(group, np.array_split(samples, len(group)), strict=True):
-            rows[client] = mine
-    return Parts(rows, np.eye(labels.max() + 1)[label])
+        rows += np.array_split(samples, size)
+    return Parts(rows, np.eye(labels.max() + 1)[np.repeat(range(len(sizes)), sizes)])
 
 
 def from_file(labels: Num[np.ndarray, "n"], clients: int, seed: int, *, assignment: np.ndarray) -> Parts:

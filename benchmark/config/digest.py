@@ -14,6 +14,7 @@ from pydantic import ModelWrapValidatorHandler, PrivateAttr, model_validator
 
 from rollcall.benchmark.config.base import DATA_FILES, Settings, load_yaml, mapped, validated
 from rollcall.benchmark.config.choice import Choice, as_written
+from rollcall.benchmark.config.dotted import put_all
 from rollcall.benchmark.config.errors import SettingError
 from rollcall.benchmark.config.source import (
     ADDRESS,
@@ -137,16 +138,7 @@ def flatten(spec: Any, prefix: str = "") -> dict[str, str]:
 
 def nested(flat: Mapping[str, str]) -> dict[str, Any]:
     """Settings from their texts by dotted name: what `flatten` flattened."""
-    spec: dict[str, Any] = {}
-    for path, text in sorted(flat.items()):  # the name of a choice comes before its options
-        *above, last = path.split(".")
-        inner = spec
-        for key in above:
-            if not isinstance(inner.setdefault(key, {}), dict):
-                inner[key] = {"name": inner[key]}
-            inner = inner[key]
-        inner[last] = value_of(text)
-    return spec
+    return put_all({}, {path: value_of(flat[path]) for path in sorted(flat)})  # the name of a choice before its options
 
 
 class Spec(Settings):

@@ -14,9 +14,9 @@ from pydantic import AfterValidator, BeforeValidator, Field, NonNegativeInt, Pos
 from rollcall.benchmark.config.axes import Axis, Grid, Labels, check_labels, check_one_of, labelled, selected, union
 from rollcall.benchmark.config.base import Settings, load_yaml, validated
 from rollcall.benchmark.config.digest import serialised
+from rollcall.benchmark.config.dotted import merged
 from rollcall.benchmark.config.errors import SettingError, listed, near
 from rollcall.benchmark.config.metric import OVER, Metric, MetricName, Metrics
-from rollcall.benchmark.config.nested import merged
 
 LIBRARY = Path(__file__).parents[1] / "experiments"
 

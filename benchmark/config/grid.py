@@ -8,9 +8,9 @@ from numbers import Real
 from typing import Any
 
 from rollcall.benchmark.config.digest import digest, flatten, run_name, serialised
+from rollcall.benchmark.config.dotted import merged, put_all
 from rollcall.benchmark.config.errors import SettingError
 from rollcall.benchmark.config.experiment import Experiment, Panel
-from rollcall.benchmark.config.nested import merged, put_all
 from rollcall.benchmark.config.trial import Analysis, Trial
 
 

@@ -14,10 +14,10 @@ from typing import Any
 from rollcall.benchmark.config.base import validated
 from rollcall.benchmark.config.choice import read
 from rollcall.benchmark.config.digest import RESULTS, digest, serialised
+from rollcall.benchmark.config.dotted import put, put_all
 from rollcall.benchmark.config.errors import SettingError, listed
 from rollcall.benchmark.config.experiment import Experiment, Search, file_of, names
 from rollcall.benchmark.config.grid import grid_points
-from rollcall.benchmark.config.nested import put, put_all
 from rollcall.benchmark.config.trial import Evaluation
 from rollcall.benchmark.search.cells import VALIDATION, refusal
 from rollcall.benchmark.search.space import assignments, domain, draw_points

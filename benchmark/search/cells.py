@@ -5,11 +5,11 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from rollcall.benchmark.config.axes import label_of
+from rollcall.benchmark.config.dotted import put, put_all
 from rollcall.benchmark.config.errors import SettingError, listed
 from rollcall.benchmark.config.experiment import Experiment
 from rollcall.benchmark.config.grid import GridPoint, grid_points
 from rollcall.benchmark.config.metric import Metric
-from rollcall.benchmark.config.nested import put, put_all
 from rollcall.benchmark.config.trial import Trial
 from rollcall.benchmark.search.space import Domain, domain
 

@@ -10,10 +10,10 @@ from rollcall.benchmark.sweep.ray_executor import Config, Plan, Work, run_plan
 # isort: split
 from ray.tune.schedulers import ASHAScheduler, HyperBandScheduler, MedianStoppingRule, PopulationBasedTraining
 
+from rollcall.benchmark.config.dotted import put_all
 from rollcall.benchmark.config.errors import SettingError
 from rollcall.benchmark.config.experiment import Search
 from rollcall.benchmark.config.metric import Metric
-from rollcall.benchmark.config.nested import put_all
 from rollcall.benchmark.config.trial import Trial
 from rollcall.benchmark.federation.run_folder import RunFolder
 from rollcall.benchmark.process import Interrupted

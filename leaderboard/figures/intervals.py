@@ -141,5 +141,4 @@ def _multiple(
     ends = sorted(end / number if math.isfinite(end) else math.nan for end in quantity.interval())
     name = f"{experiment.title.partition(':')[0]}: {', '.join(where)}"
     short = f", {rounds[0]:,} of {rounds[1]:,} rounds" if rounds[0] < rounds[1] else ""
-    numbers = {"printed": f"{number:.4g}", "measured": f"{quantity.mean:.4g}"}
-    return {"row": name + short, "value": quantity.mean / number, "low": ends[0], "high": ends[1]} | numbers
+    return {"row": name + short, "value": quantity.mean / number, "low": ends[0], "high": ends[1]}

@@ -156,7 +156,6 @@ class PaperExperiment(Experiment):
 
     choices: dict[str, str] = Field({}, description="settings that the paper does not state, and why they are as here")
     variants: Mapping[FileName, PaperVariant] = Field({}, description="of each variant that has claims, `claims`")
-    note: str = Field("", description="what stands under its tables: what a reader must know of the numbers first")
     reported: tuple[Reported, ...] = Field((), description="numbers that the paper prints")
     decides: Size = Field(Size(), description="size of runs that decides a claim; by default the planned one")
     data_missing: tuple[Labels, ...] = Field((), description="parts of the grid whose data set the maintainers lack")

@@ -11,7 +11,6 @@ from contextlib import suppress
 from dataclasses import dataclass, field, is_dataclass, replace
 from hashlib import sha256
 from importlib.metadata import version
-from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +24,7 @@ from rollcall.benchmark.config.errors import SettingError
 from rollcall.benchmark.config.experiment import file_of
 from rollcall.benchmark.config.text import command, counted, first_sentence, strict_json
 from rollcall.benchmark.search.board import Board
-from rollcall.leaderboard import standing
+from rollcall.leaderboard import render, standing
 from rollcall.leaderboard.cells import Cell, planned_rounds
 from rollcall.leaderboard.figures import board_chart, orders_chart, paper_curves, ranking_curves
 from rollcall.leaderboard.names import label_name, label_text, labelled, method_name, paper_of
@@ -322,13 +321,13 @@ def build(folder: Path, shown: Sequence[Shown], again: str) -> str:
     for one in shown:
         write(one.page, "experiment", **_experiment(one, claims, ids))
     for name, part in methods.items():
-        own = [record for record in records if record["id"] == name and record["first"]]
+        own = [record for record in records if record["id"] == name]
         by = {pattern: [one for one in own if one["model"] == pattern] for pattern in sorted({r["model"] for r in own})}
         limit, paper = LIMITS[part.limit], paper_of(METHOD, name)
         on_boards = [(one, row) for one in shown if one.experiment.is_board and (row := _row_of(one, name))]
         write(_place("methods", name), "method", part=part, by=by, limit=limit, paper=paper, boards=on_boards)
     for name, part in models.items():
-        own = [record for record in records if record["model"] == name and record["first"]]
+        own = [record for record in records if record["model"] == name]
         write(_place("participation", name), "model", part=part, records=own)
     names = [(f"{one.experiment.title} ({one.experiment.name})", one.page) for one in shown]
     names += [(f"{method_name(name)} ({name})", _place("methods", name)) for name in methods]
@@ -357,9 +356,7 @@ def _place(kind: str, name: str) -> str:
 
 def _put(file: Path, text: str) -> None:
     try:
-        file.parent.mkdir(parents=True, exist_ok=True)
-        if file.is_symlink():  # it may lead out of the folder
-            file.unlink()
+        render.clear(file)
         file.write_text(text, encoding="utf-8")
     except OSError as error:
         raise SettingError(f"{file}: the page cannot be written ({error.strerror}); choose another folder") from None
@@ -389,10 +386,10 @@ def _claims(one: Shown) -> list[dict[str, Any]]:
 
 
 def _records(one: Shown) -> list[dict[str, Any]]:
-    """A row for each cell with a method and each metric of the report, for the pages of methods and of models."""
+    """A row for each cell with a method, for the pages of methods and of models."""
     made: list[dict[str, Any]] = []
-    last_rounds, metrics = one.experiment.report.last_rounds, one.experiment.report.metrics
-    for cell, metric in product(one.cells, metrics):
+    last_rounds, metric = one.experiment.report.last_rounds, one.experiment.report.metrics[0]
+    for cell in one.cells:
         settings, value = next(iter(cell.runs.values())).settings, cell.number(metric, last_rounds)
         if METHOD not in settings or value is None:
             continue
@@ -404,7 +401,6 @@ def _records(one: Shown) -> list[dict[str, Any]]:
                 "title": one.experiment.title,
                 "setting": _setting(one.experiment, labels),
                 "metric": metric.head,
-                "first": metric == metrics[0],
                 "id": settings[METHOD],
                 "method": labelled(settings[METHOD], cell.labels.get(METHOD) or settings[METHOD]),
                 "model": settings.get("participation", ""),

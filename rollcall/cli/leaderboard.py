@@ -176,10 +176,13 @@ def _board(
     if not (to or _is_known(store)):
         return
     folder = to or store / shown.board.name
-    folder.mkdir(parents=True, exist_ok=True)
-    for file, text in {"leaderboard.md": markdown, "leaderboard.tex": latex}.items():
-        (folder / file).write_text(text, encoding="utf-8")
-    save(board_chart(shown), folder / "leaderboard.svg")
+    texts = {folder / "leaderboard.md": markdown, folder / "leaderboard.tex": latex}
+    picture = folder / "leaderboard.svg"
+    for file in (*texts, picture):
+        render.clear(file)
+    for file, text in texts.items():
+        file.write_text(text, encoding="utf-8")
+    save(board_chart(shown), picture)
     if form is None or form == "terminal":
         say(f"In {folder}: leaderboard.svg, .md and .tex." + ("" if why else " --why prints all tables."))
 

@@ -18,7 +18,7 @@ from rollcall.benchmark.config.grid import grid_points
 from rollcall.benchmark.config.trial import Analysis
 from rollcall.leaderboard.paper.experiment import PaperExperiment
 from rollcall.participation import recording
-from rollcall.tasks import Batches, datasets
+from rollcall.tasks import Batches
 from rollcall.tasks.base import ClientData
 
 LINEAR = read("model", "linear")
@@ -56,17 +56,12 @@ def eight(data, split):
 @pytest.fixture(scope="module")
 def seen():
     """The trials that were run already, with the columns of their histories."""
-    loaders = [getattr(datasets, name) for name in SIZES]
-    genuine, recorded = datasets.splits, recording.load
+    genuine, recorded = images.load, recording.load
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(datasets, "splits", lambda source: stand_in(source) if source.name in SIZES else genuine(source))
+        patch.setattr(images, "load", lambda of, root: stand_in(of) if of.name in SIZES else genuine(of, root))
         patch.setattr(ClientData, "evaluation", eight)
         patch.setattr(recording, "load", lambda mask: PHONES if str(mask) == "phones" else recorded(mask))
-        for loader in loaders:
-            loader.cache_clear()
         yield {}
-    for loader in loaders:
-        loader.cache_clear()
 
 
 def short(trial):

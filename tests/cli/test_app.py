@@ -11,7 +11,6 @@ from typer.main import get_command
 from rollcall import Trial
 from rollcall.benchmark.process import Interrupted
 from rollcall.cli.app import app
-from rollcall.tasks import TASKS
 
 
 def refused(capsys, *arguments):
@@ -101,7 +100,6 @@ def test_a_missing_data_set_is_one_line_and_exit_code_2(store, tmp_path, capsys,
     monkeypatch.setattr("torchvision.datasets.MNIST.mirrors", ["http://127.0.0.1:9/"])
     monkeypatch.setenv("no_proxy", "127.0.0.1")
     monkeypatch.setenv("ROLLCALL_DATA", str(tmp_path / "empty"))
-    TASKS["mnist"].args[0].cache_clear()
     err = refused(capsys, "run", "mnist")
     assert err.startswith("task.name: mnist is not in ")
     assert "set ROLLCALL_DATA to a folder that holds MNIST/raw/train-images-idx3-ubyte" in err

@@ -32,13 +32,6 @@ def test_the_table_as_the_paper_lays_it_out(numbers):
     assert r"MIFA & 75.0 $\pm$ 7.1 & (61.5 $\pm$ 0.5)* &  & 75.0 $\pm$ 7.1 & 40.0 & +35.0 &" in latex(table)
 
 
-def test_what_a_reader_must_know_first_stands_under_the_table():
-    made = COMPARED.model_copy(update={"note": "mifa is not at its best"})
-    told, silent = (paper_table(one, cells(one, runs(one, ends)), []).caption for one in (made, COMPARED))
-    assert told.endswith("; mifa is not at its best")
-    assert told.removesuffix("; mifa is not at its best") == silent
-
-
 def test_a_scheme_has_no_column_of_a_metric_that_it_lacks(numbers):
     report = {"metrics": {"test/accuracy": "max", "loss": "min"}, "columns": ["participation"]}
     made = type(COMPARED).model_validate(COMPARED.model_dump(exclude_unset=True) | {"report": report})

@@ -232,12 +232,11 @@ def test_group_events(reading, limit):
 
 def test_copula_keeps_marginals_and_correlates():
     p, rho, T = np.array([0.3, 0.3, 0.6, 0.1]), 0.5, 15_000
-    model = MODELS["copula"](Population(4, seed=1), probability=p, rho=rho, clusters=2)
+    model = MODELS["copula"](Population(4, seed=1), probability=p, rho=rho)
     mask = record(model, T)
     assert (np.abs(mask.mean(axis=0) - p) < 4 * np.sqrt(p * (1 - p) / T)).all()
     for i, j in combinations(range(4), 2):
-        r = rho if i // 2 == j // 2 else 0.0
-        both = multivariate_normal(cov=[[1, r], [r, 1]]).cdf(norm.ppf(p[[i, j]]))
+        both = multivariate_normal(cov=[[1, rho], [rho, 1]]).cdf(norm.ppf(p[[i, j]]))
         se = np.sqrt(both * (1 - both) / T)
         assert abs((mask[:, i] & mask[:, j]).mean() - both) < 4 * se
         if both > 0.1:

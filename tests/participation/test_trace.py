@@ -217,11 +217,3 @@ def test_nobody_in_any_round_and_other_refusals(tmp_path, replayed, monkeypatch)
     file.write_text("client,start,end\n0,0,700\n")
     with pytest.raises(ValueError, match=r"phones.csv: is not the file of phones; its SHA-256 must be 5cfd"):
         load("phones")
-
-
-def test_the_phones(phones):
-    model = Trace(Population(300), mask="phones", round_length=600)
-    assert model.mask.shape == (894, 300)  # 6.2 days
-    assert (model.stationary == 0).sum() == 4  # three of which have no interval
-    assert model.mask.sum() / 894 == pytest.approx(47.2, abs=0.05)
-    assert np.median(model.stationary) == pytest.approx(0.124, abs=5e-4)

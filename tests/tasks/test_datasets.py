@@ -9,23 +9,16 @@ import pytest
 import torch
 from published import damage
 
-from rollcall.tasks import datasets
-from rollcall.tasks.datasets import SOURCES, fetch, load, root, splits
+from rollcall.tasks.datasets import SOURCES, fetch, root, splits
 
 SMALL = {"cifar100": ("cifar-100-python/test", True), "cinic10": ("CINIC-10/test/ship/cifar10-train-10.png", False)}
 """A file of each set, and whether its checksum is known."""
 
 
-@pytest.fixture(autouse=True)
-def _read_anew():
-    yield
-    datasets.cinic10.cache_clear()
-
-
 @pytest.mark.parametrize("name", SMALL)
 def test_a_set_is_what_was_published(name, publisher):
     published = getattr(publisher, name)()
-    found = splits(SOURCES[name])
+    found = splits(SOURCES[name], root())
     assert set(found) == set(published)
     for split, (pixels, labels) in published.items():
         assert (found[split][0].dtype, found[split][1].dtype) == (torch.uint8, torch.int64)
@@ -35,14 +28,14 @@ def test_a_set_is_what_was_published(name, publisher):
     assert False not in SOURCES[name].verify(root()).values()
     asked = len(publisher.server.asked)
     assert not fetch(SOURCES[name], root())
-    splits(SOURCES[name])
+    splits(SOURCES[name], root())
     assert len(publisher.server.asked) == asked
 
 
 @pytest.mark.parametrize("name", SMALL)
 def test_a_damaged_file_is_named(name, publisher):
     getattr(publisher, name)()
-    splits(SOURCES[name])
+    splits(SOURCES[name], root())
     file, has_checksum = SMALL[name]
     if has_checksum:
         damage(root() / file)
@@ -52,9 +45,9 @@ def test_a_damaged_file_is_named(name, publisher):
     (root() / "CINIC-10.pt").unlink(missing_ok=True)
     what = {"cinic10": f".*{file} is damaged .*"}.get(name, file)
     with pytest.raises(ValueError, match=rf"^name: {name} in .*data cannot be read: {what}.*; remove .* fetch {name}$"):
-        load(SOURCES[name])
+        splits(SOURCES[name], root())
     (root() / file).unlink()  # as it says
-    load(SOURCES[name])
+    splits(SOURCES[name], root())
 
 
 @pytest.mark.parametrize(
@@ -70,7 +63,7 @@ def test_real_files_have_their_checksums_and_damaged_ones_are_named(name, folder
     (tmp_path / file).unlink()
     shutil.copy(root().resolve() / file, tmp_path / file)
     monkeypatch.setenv("ROLLCALL_DATA", str(tmp_path))
-    load(SOURCES[name])
+    splits(SOURCES[name], root())
     damage(tmp_path / file)
     with pytest.raises(ValueError, match=f"^name: {name} in .* cannot be read: {file}; remove"):
-        load(SOURCES[name])
+        splits(SOURCES[name], root())

@@ -188,7 +188,7 @@
 
     // Widths that fill the page, equal in a column; and tooltips at the points of lines and at dots.
     fit(views, columns, space) {
-      const shown = ["line", "row", "where", "x", "value", "printed", "measured", "sd", "seeds"].filter((name) => name in (this.rows[0] ?? {}));
+      const shown = ["line", "row", "where", "x", "value", "sd", "seeds"].filter((name) => name in (this.rows[0] ?? {}));
       const tooltip = shown.map((field) => ({ field, type: typeof this.rows[0][field] === "number" ? "quantitative" : "nominal" }));
       const beside = views.map((view) => {
         const parts = view.layer ?? [view];
@@ -206,7 +206,7 @@
       const row = (of) => views.map((_, at) => at).filter((at) => Math.floor(at / columns) === of);
       const factor = (of) => (space - row(of).reduce((sum, at) => sum + column(at), 20)) / row(of).reduce((sum, at) => sum + views[at].width, 0);
       const least = Math.min(...[...Array(Math.ceil(views.length / columns)).keys()].filter((of) => row(of).length === Math.min(columns, views.length)).map(factor));
-      views.forEach((view) => (view.width = Math.max(100, Math.floor(Math.min(view.width * least, view.mark?.type === "rect" ? view.height : Infinity)))));
+      views.forEach((view) => (view.width = Math.max(100, Math.floor(view.width * least))));
     }
 
     draw() {

@@ -9,9 +9,9 @@ import yaml
 from rollcall import SettingError
 from rollcall.benchmark.config.axes import selected
 from rollcall.benchmark.config.base import validated
+from rollcall.benchmark.config.dotted import merged
 from rollcall.benchmark.config.experiment import Experiment
 from rollcall.benchmark.config.grid import grid_points, unique_runs
-from rollcall.benchmark.config.nested import merged
 
 BASE = {
     "name": "e",

@@ -36,13 +36,22 @@ def test_the_limit_of_four_clients_is_that_of_all_their_rounds():
     assert row["apart"] < 1e-15
 
 
+def of_small_rate(p, lag):
+    """The mean of two clients' FedAvg, round by round until it repeats: a client alone has weight 1, both have 1/2 each.
+
+    x -> a x + b over one period of 40 rounds at a rate of 1e-4, so that it repeats at b / (1 - a).
+    """
+    a, b = 1.0, 0.0
+    for t in range(40):
+        p1, p2 = p * (0.6 + 0.4 * np.sin(2 * np.pi * (t - lag) / 40))
+        w1, w2 = 1e-4 * (p1 - p1 * p2 / 2), 1e-4 * (p2 - p1 * p2 / 2)
+        a, b = (1 - w1 - w2) * a, (1 - w1 - w2) * b + 100 * w2
+    return b / (1 - a)
+
+
 def test_the_limit_with_varying_probabilities_is_that_of_a_small_rate():
-    """The mean of two clients' FedAvg, round by round: a client alone has weight 1, both have 1/2 each."""
-    p, u, x = np.array([0.5, 0.9]), np.array([0.0, 100.0]), 0.0
-    for t in range(400_000):
-        p1, p2 = p * (0.6 + 0.4 * np.sin(2 * np.pi * t / 40))
-        both = p1 * p2
-        x += 1e-4 * ((p1 - both / 2) * (u[0] - x) + (p2 - both / 2) * (u[1] - x))
+    p, u = np.array([0.5, 0.9]), np.array([0.0, 100.0])
+    x = of_small_rate(p, np.zeros(2))
     (row,) = fedpbc.prop1_limit(0, targets=u, probability=p, gamma=0.4).to_dict("records")
     assert row["x"] == pytest.approx(x, abs=0.05)
     assert row["off"] == pytest.approx(abs(x - 50), abs=0.05)
@@ -52,14 +61,9 @@ def test_the_limit_with_varying_probabilities_is_that_of_a_small_rate():
 
 
 def test_the_limit_with_opposed_variations_is_that_of_a_small_rate():
-    p, u, x = np.array([0.5, 0.9]), np.array([0.0, 100.0]), 0.0
-    for t in range(400_000):
-        p1, p2 = p * (0.6 + 0.4 * np.sin(2 * np.pi * np.array([t, t - 20]) / 40))
-        both = p1 * p2
-        x += 1e-4 * ((p1 - both / 2) * (u[0] - x) + (p2 - both / 2) * (u[1] - x))
-    lag = np.array([0, 20])
+    p, u, lag = np.array([0.5, 0.9]), np.array([0.0, 100.0]), np.array([0, 20])
     (row,) = fedpbc.prop1_limit(0, targets=u, probability=p, gamma=0.4, lag=lag).to_dict("records")
-    assert row["x"] == pytest.approx(x, abs=0.05)
+    assert row["x"] == pytest.approx(of_small_rate(p, lag), abs=0.05)
     numerators = np.array([0.3, 0.54]) - 0.45 * (0.36 - 0.08) / 2  # E[p1 p2] = 0.45 (0.6^2 - 0.4^2 / 2)
     assert row["x"] == pytest.approx(100 * numerators[1] / numerators.sum(), rel=1e-12)
 
@@ -147,9 +151,8 @@ def test_the_spectral_gap_of_meetings(size, mixing):
         A = meetings(t, rng, clients=m, size=size, mixing=mixing)
         assert len(set(A)) == len(A) in (0, size)
         active[A] += 1
-        W = np.eye(m)
-        W[np.ix_(A, A)] = 1 / max(len(A), 1)
-        total += np.eye(m) - W @ W
+        total[A, A] += 1  # I - W^2 = I - W: W averages over the active clients
+        total[np.ix_(A, A)] -= 1 / max(len(A), 1)
     assert active / T == pytest.approx(np.full(m, 0.1), abs=0.012)
     blocks = np.kron(np.eye(m // size), np.ones((size, 1))) / np.sqrt(size)
     basis = blocks @ np.linalg.svd(np.ones((1, m // size)))[2][1:].T  # constant on blocks, of mean 0

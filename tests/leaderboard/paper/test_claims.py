@@ -115,7 +115,8 @@ def test_a_formula_that_is_false_as_printed_is_an_erratum():
 
 
 def test_of_several_verdicts_the_first_in_the_order_counts():
-    assert weakest(["holds", "not testable", "contradicted"]) == "not testable"
+    assert weakest(["holds", "not testable", "contradicted"]) == "contradicted"
+    assert weakest(["not testable", "not run", "holds"]) == "not run"
     assert weakest(["not testable", "erratum"]) == "erratum"
     assert weakest(["not run", "contradicted"]) == "contradicted"
     assert weakest(["holds", "no difference that matters", "undecided"]) == "undecided"
