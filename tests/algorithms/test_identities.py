@@ -41,21 +41,27 @@ LIKE_FEDAVG = [
 ]
 
 
+FULL = QUADRATIC | {"participation": "full"}
+
+
+@pytest.fixture(scope="module")
+def fedavg():
+    return simulate(FULL | {"algorithm": "fedavg"})
+
+
 @pytest.mark.parametrize("algorithm", LIKE_FEDAVG, ids=str)
-def test_under_full_participation_all_are_fedavg(algorithm):
-    full = QUADRATIC | {"participation": "full"}
-    same(simulate(full | {"algorithm": algorithm}), simulate(full | {"algorithm": "fedavg"}))
+def test_under_full_participation_all_are_fedavg(algorithm, fedavg):
+    same(simulate(FULL | {"algorithm": algorithm}), fedavg)
 
 
 def test_under_full_participation_fedsgd_iw_is_fedsgd_is_fedavg_with_one_step():
-    one = QUADRATIC | {"participation": "full", "local": {"steps": 1, "lr": 0.05}}
+    one = FULL | {"local": {"steps": 1, "lr": 0.05}}
     same(simulate(one | {"algorithm": "fedsgd"}), simulate(one | {"algorithm": "fedsgd_iw"}))
     same(simulate(one | {"algorithm": "fedsgd"}), simulate(one | {"algorithm": "fedavg"}))
 
 
-def test_local_sgd_is_fedavg_under_full_participation_whatever_the_roll_call():
-    full = QUADRATIC | {"participation": "full"}
-    same(simulate(QUADRATIC | {"algorithm": "local_sgd"}), simulate(full | {"algorithm": "fedavg"}))
+def test_local_sgd_is_fedavg_under_full_participation_whatever_the_roll_call(fedavg):
+    same(simulate(QUADRATIC | {"algorithm": "local_sgd"}), fedavg)
 
 
 def test_ca_fed_with_unbounded_kappa_is_unbiased():

@@ -89,8 +89,7 @@ class End(Callback):
         trainer.should_stop |= self.at_evaluation and federation.t == self.t
 
 
-@pytest.mark.parametrize(("t", "at_evaluation"), [(10, False), (12, True)])
-@pytest.mark.parametrize(("name", "server"), CASES[2:4], ids=str)
+@pytest.mark.parametrize(("name", "server", "t", "at_evaluation"), [(*CASES[2], 10, False), (*CASES[3], 12, True)])
 def test_a_run_that_a_callback_ends_is_a_shorter_one(name, server, t, at_evaluation, tmp_path):
     trial, folder = MARKOV | {"algorithm": name, "server": server, "rounds": 23}, tmp_path / "run"
     short = simulate(trial, folder=folder, callbacks=[End(t, at_evaluation)])
