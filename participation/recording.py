@@ -340,7 +340,8 @@ def _times(column: "pd.Series[Any]") -> np.ndarray:
         zones = text[text != ""].str.contains(ZONED)
         zoned = bool(zones.all())
         dates = pd.to_datetime(text.where(text != ""), utc=True, errors="coerce", format="ISO8601")
-        if dates.isna().all():
+        if dates.isna().all():  # 01.02.2024 10:00 is no duration
+            text = text.mask(text.str.contains(r"\.\d+\."))
             return pd.to_timedelta(text, errors="coerce").dt.total_seconds().to_numpy()
         if not zoned:  # of mixed ones, those with a zone are wrong
             dates = dates.dt.tz_localize(None).where(~text.str.contains(ZONED).fillna(False))

@@ -179,6 +179,7 @@ def test_times_of_any_unit_in_parquet(tmp_path):
     [
         ("round,client\n0,0\n0,3\n", r"2 recorded devices \(0, 3\) are not allowed; must be 3 for 3 clients"),
         ("client,start,end\n0,1,2\n,5,6\n", "client '' .line 3 .*must be a name"),
+        ("client,start,end\n0,01.02.2024 10:00,01.02.2024 11:00\n", r"start .*01.02.2024 10:00.*must be"),
         ("client,start,end\n0,1,2\n0,5,4\n", "end '4' .line 3 .*not before it"),
         ("client,start,end\n0,1580428800,1580430000000\n", "end '1580430000000' .line 2 "),
         ("client,start,end\n0,31.01.2020,01.02.2020\n", "start '31.01.2020' .line 2 .*a date such as 2020-01-31"),
