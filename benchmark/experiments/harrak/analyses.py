@@ -100,9 +100,9 @@ def group_weights(
 
     Columns: `sum` of c; `bias`, ||c - 1/M||_1; `unequal`, the same of c over its sum; `correlated`, the distance
     ||.||_1 from the c of independent clients with the same shares; `train/bias`, as in `prop1_limit`; `lost`, the
-    share of activities that fail for `max_active`; `spread` and `noise`, the variance of debiased FedSGD's update with
-    weights 1/(M max(c_m, delta)) at the optimum, from the draw of clients (targets are equal within a group) and from
-    gradient noise of variance 1;
+    share of activities that fail for `max_active`; `update_variance`, of debiased FedSGD's update with weights
+    1/(M max(c_m, delta)) at the optimum: the sum of `spread`, from the draw of clients (targets are equal within a
+    group), and `noise`, from gradient noise of variance 1;
     `tail`, the largest P(mean of 1{m in A} / |A| over `rounds` <= delta) minus 2 exp(-2 rounds (c_m - delta)^2).
     """
     events = np.asarray(events, dtype=np.float64)
@@ -123,14 +123,16 @@ def group_weights(
         one[0] += 1 - one.sum()
     total = np.fft.irfft(np.fft.rfft(law) ** rounds, n=law.shape[1])
     below = total[:, : int(delta * whole * rounds + 1e-9) + 1].sum(axis=1)
+    spread, noise = chance @ step**2 - (chance @ step) ** 2, chance @ (shares / a[:, None] @ weights**2)
     return row(
         sum=c.sum(),
         bias=np.abs(uniform - c).sum(),
         unequal=l1_distance(uniform, normalised(c)),
         correlated=np.abs(alone - c).sum(),
         lost=1 - chance @ k.sum(axis=1) / (events * inside @ sizes),
-        spread=chance @ step**2 - (chance @ step) ** 2,
-        noise=chance @ (shares / a[:, None] @ weights**2),
+        update_variance=spread + noise,
+        spread=spread,
+        noise=noise,
         tail=(below - 2 * np.exp(-2 * rounds * (of_group - delta) ** 2)).max(),
         **{"train/bias": normalised(c) @ u - u.mean()},
     )

@@ -162,6 +162,7 @@ def test_limits_and_debiased_updates_of_groups_by_enumeration():
     assert found["spread"] == pytest.approx(sum(chance * (update[sent] - mean) ** 2 for sent, chance in law.items()))
     noise = sum(chance * ((share[sent] / (3 * capped)) ** 2).sum() for sent, chance in law.items())
     assert found["noise"] == pytest.approx(noise)
+    assert found["update_variance"] == pytest.approx(found["spread"] + noise)
     assert found["tail"] == pytest.approx((below - 2 * np.exp(-2 * t * (c - delta) ** 2)).max())
     # Of 2 * 0.15 + 0.54 activities both of the first group's, with chance 0.3 * 0.25, are lost.
     assert found["lost"] == pytest.approx(2 * 0.075 / 0.84)
@@ -200,6 +201,7 @@ def test_averaging_by_all_paths():
     # The direction sum q h (u - x) 1{active}: independent clients, mean 0.
     noise = sum(pi * (1 - pi) * (q * h * (u - biased)) ** 2)
     assert found["noise"] == pytest.approx(noise)
+    assert found["update_variance"] == pytest.approx(found["spread"] + noise)
     assert found["gamma"] == pytest.approx(max(h * (best - u) ** 2) / 2)
 
 
