@@ -22,7 +22,8 @@ When to use:
 Differences from the paper:
     The paper draws B clients in every round; a, the number of active clients, stands for B. Its theorem is about a
     model drawn from all rounds; here the last one is evaluated. n_i is its t_i, and nu_i its 1 / (lambda_i N). The
-    authors' released code takes nu_i = T / n_i over a horizon of T rounds: `horizon`.
+    authors' released code takes nu_i = T / n_i over a horizon of T rounds: `horizon`. With known shares pi_i of the
+    rounds (section 5) nu_i = a / (pi_i m): `oracle`.
 """
 
 from dataclasses import dataclass
@@ -50,12 +51,18 @@ class FedAvgDebiased(Algorithm[Counts]):
     Attributes:
         cap: largest nu_i. Default: no limit, as in the paper.
         horizon: T of the released code's nu_i = T / n_i, with the current n_i. Default: the paper's nu_i.
+        oracle: take the exact pi_i of the participation model instead of counting.
     """
 
     cap: Positive | None = None
     horizon: Count | None = None
+    oracle: bool = False
 
     properties: ClassVar[Properties] = Properties(weights=True)
+
+    @property
+    def requires(self) -> tuple[str, ...]:
+        return ("stationary",) if self.oracle else ()
 
     def init(self, x: Vector, clients: int) -> Counts:
         return Counts(torch.zeros(clients, dtype=torch.int64, device=x.device))
@@ -65,8 +72,11 @@ class FedAvgDebiased(Algorithm[Counts]):
         if a == 0:
             return None, state
         n = state.n.index_add(0, A, torch.ones_like(A))
-        rounds = (call.t + 1) * a / m if self.horizon is None else self.horizon
-        nu = (rounds / n[A].to(x.dtype)).clamp(max=inf if self.cap is None else self.cap)
+        if self.oracle and call.stationary is not None:
+            nu = a / (m * call.stationary[A])
+        else:
+            nu = ((call.t + 1) * a / m if self.horizon is None else self.horizon) / n[A].to(x.dtype)
+        nu = nu.clamp(max=inf if self.cap is None else self.cap)
         y = work.sgd(A, x.expand(a, -1), scale=nu)
         if call.weighted:
             return call.relative(y - x).mean(dim=0), Counts(n)

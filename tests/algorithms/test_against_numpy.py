@@ -56,6 +56,7 @@ OPTIONS = [
     ("fedsgd_iw", {"delta": 0.15}, {}),
     ("fedavg_debiased", {"cap": 1.2}, {}),
     ("fedavg_debiased", {"horizon": 20}, {}),
+    ("fedavg_debiased", {"oracle": True}, {}),
     ("unbiased", {"oracle": False}, {}),
     ("adafed", {"oracle": False}, {}),
     ("more_available", {"oracle": False}, {}),

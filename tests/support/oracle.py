@@ -95,12 +95,13 @@ def fedsgd_iw(s, memory, delta=0.01, share=None):
     s.x = s.x - s.eta_g * s.eta * step
 
 
-def fedavg_debiased(s, memory, cap=None, horizon=None):
+def fedavg_debiased(s, memory, cap=None, horizon=None, oracle=False):
     n = memory.setdefault("n", np.zeros(s.m))
     ends = []
     for i in s.A:
         n[i] += 1
         nu = (s.t + 1) * len(s.A) / (n[i] * s.m) if horizon is None else horizon / n[i]
+        nu = len(s.A) / (s.m * s.pi[i]) if oracle else nu
         ends.append(train(s, i, s.x, scale=nu if cap is None else min(nu, cap)))
     if ends:
         s.x = s.x + s.eta_g * (sum(ends) / len(ends) - s.x)
