@@ -60,6 +60,10 @@ class FedAvgDebiased(Algorithm[Counts]):
 
     properties: ClassVar[Properties] = Properties(weights=True)
 
+    def __post_init__(self) -> None:
+        if self.oracle and self.horizon is not None:
+            raise ValueError("horizon: is not allowed with oracle, where it has no effect; must be left out")
+
     @property
     def requires(self) -> tuple[str, ...]:
         return ("stationary",) if self.oracle else ()
@@ -72,7 +76,8 @@ class FedAvgDebiased(Algorithm[Counts]):
         if a == 0:
             return None, state
         n = state.n.index_add(0, A, torch.ones_like(A))
-        if self.oracle and call.stationary is not None:
+        if self.oracle:
+            assert call.stationary is not None, "declared in requires"
             nu = a / (m * call.stationary[A])
         else:
             nu = ((call.t + 1) * a / m if self.horizon is None else self.horizon) / n[A].to(x.dtype)

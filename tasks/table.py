@@ -142,9 +142,7 @@ def _numbers(column: "pd.Series[Any]", file: str, remedy: str) -> "pd.Series[Any
     wrong = ~np.isfinite(numbers.to_numpy(dtype=np.float64, na_value=np.nan))
     if wrong.all() and not pd.api.types.is_numeric_dtype(column):
         if column.astype(str).str.fullmatch(r"-?[\d.]*\d,\d+").all():
-            raise ValueError(
-                f"file: {file!r}: {column.name} has {column.iloc[0]!r}; must have numbers such as 0.37, {remedy}"
-            )
+            raise ValueError(f"file: {file!r}: {column.name} has {column.iloc[0]!r}; write numbers as 0.37, {remedy}")
         return None
     if wrong.any():
         row = int(np.flatnonzero(wrong)[0])

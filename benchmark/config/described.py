@@ -48,7 +48,8 @@ def parse(text: str | None) -> Docstring:
 def text_of(factory: Callable[..., Any]) -> str:
     """The text about a choice: of a method, the docstring of its file, or else of its class; of a data set, its own."""
     if isinstance(factory, partial):  # its own parameters are described at the function
-        return factory.args[0].about if factory.args else parse(inspect.getdoc(factory.func)).body
+        own = getattr(factory.args[0], "about", "") if factory.args else ""
+        return own or parse(inspect.getdoc(factory.func)).body
     is_method = isinstance(factory, type) and issubclass(factory, KINDS["algorithm"].results)
     return (is_method and sys.modules[factory.__module__].__doc__) or inspect.getdoc(factory) or ""
 

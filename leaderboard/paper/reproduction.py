@@ -129,7 +129,7 @@ PAGES = Environment(
 
 def statements() -> list[Entry]:
     """The testable sentences of the papers."""
-    return [Entry(**{"done": "", "verdict": None} | one) for one in load_yaml(STATEMENTS)]
+    return [Entry(**{"done": ""} | one) for one in load_yaml(STATEMENTS)]
 
 
 def written() -> Entry:
@@ -238,12 +238,12 @@ def kept(name: str) -> Judged:
 
 
 def stated(told: Sequence[Told]) -> list[tuple[Entry, list[Told], Verdict | None]]:
-    """Each statement with its claims and its verdict; None if it has neither claims of the paper nor a verdict."""
+    """Each statement with its claims and its verdict; None if it has no claims of the paper."""
     found = []
     for one in statements():
         own = [claim for claim in told if claim.result.claim.statement == one.id]
         verdicts = [claim.result.verdict for claim in of_papers(own)]  # a sentence counts once
-        found.append((one, own, one.verdict or (weakest(verdicts) if verdicts else None)))
+        found.append((one, own, weakest(verdicts) if verdicts else None))
     return found
 
 

@@ -18,7 +18,7 @@ from rollcall.benchmark.config.grid import grid_points
 from rollcall.benchmark.config.trial import Analysis
 from rollcall.leaderboard.paper.experiment import PaperExperiment
 from rollcall.participation import recording
-from rollcall.tasks import Batches
+from rollcall.tasks import Batches, images
 from rollcall.tasks.base import ClientData
 
 LINEAR = read("model", "linear")

@@ -122,7 +122,7 @@ def test_clients_are_named_as_they_are_written(tmp_path, name):
         ({"x": with_one(range(40), 3, "n/k")}, {}, "x has 39 numbers, and 'n/k' in line or row 5; correct it, leave x out of"),
         ({"x": with_one(range(40), 3, "")}, {}, "has missing values in x; fill them"),
         ({"site": with_one(["a"] * 40, 3, "")}, {}, "has missing values in site"),
-        ({"x": [f"{i % 4},37" for i in range(40)]}, {}, "x has '0,37'; must have numbers such as 0.37, leave x out"),
+        ({"x": [f"{i % 4},37" for i in range(40)]}, {}, "x has '0,37'; write numbers as 0.37, leave x out"),
         ({"note": [f"case {i}" for i in range(40)]}, {}, "note has 40 different texts in 40 rows, which would be a feature each"),
         ({"y": WHOLE}, {}, "outcome: is missing; y has 40 different whole numbers"),
         ({"y": np.arange(40) % 3}, {}, "outcome: is missing; y has 3 different whole numbers"),

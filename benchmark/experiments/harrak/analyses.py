@@ -100,7 +100,7 @@ def group_weights(
 
     Columns: `sum` of c; `bias`, ||c - 1/M||_1; `unequal`, the same of c over its sum; `correlated`, the distance
     ||.||_1 from the c of independent clients with the same shares; `train/bias`, as in `prop1_limit`; `lost`, the
-    share of activities that fail for `max_active`; `update_variance`, of debiased FedSGD's update with weights
+    share of activities that fail for `max_active`; `update_variance`, that of debiased FedSGD's update with weights
     1/(M max(c_m, delta)) at the optimum: the sum of `spread`, from the draw of clients (targets are equal within a
     group), and `noise`, from gradient noise of variance 1;
     `tail`, the largest P(mean of 1{m in A} / |A| over `rounds` <= delta) minus 2 exp(-2 rounds (c_m - delta)^2).

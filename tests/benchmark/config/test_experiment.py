@@ -29,7 +29,7 @@ def cells(experiment):
     return [(trial.seed, trial.algorithm.name) for trial in trials(experiment)]
 
 
-def test_places_are_the_product_of_the_grid_and_of_equal_trials_the_longest_is_run():
+def test_grid_points_are_the_product_of_the_grid_and_of_equal_trials_the_longest_is_run():
     panels = {"short": {"trial": {"local": {"lr": 0.1}}}, "long": {"trial": {"rounds": 5, "local": {"lr": 0.1}}}}
     overrides = [{"when": {"algorithm": "mifa", "panel": "long"}, "set": {"local.lr": 0.5}}]
     found = grid_points(Experiment.model_validate(BASE | {"panels": panels, "overrides": overrides}))

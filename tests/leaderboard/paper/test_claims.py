@@ -73,6 +73,12 @@ OFTEN = {"says": "clients are often there", "where": {"participation": "often"}}
 SELDOM = {"says": "clients are seldom there", "where": {"participation": "seldom"}}
 
 
+@pytest.mark.parametrize(("printed", "verdict"), [(0.13, "holds"), (0.14, "not testable")])
+def test_a_number_that_identifies_the_data_is_missed_by_more_than_a_quarter(printed, verdict):
+    """The gap is 0.1, which is 0.03 (less than 0.0325) or 0.04 (more than 0.035) away."""
+    assert under({"often": OFTEN}, identifies=True, printed=printed).verdict == verdict
+
+
 def test_two_readings_that_disagree_are_not_testable():
     result = under({"often": OFTEN, "seldom": SELDOM})
     assert {name: one.verdict for name, one in result.readings.items()} == {"often": "holds", "seldom": "contradicted"}
