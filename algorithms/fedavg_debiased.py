@@ -34,7 +34,7 @@ import torch
 from jaxtyping import Int
 from torch import Tensor
 
-from rollcall.algorithms.base import Algorithm, Count, LocalWork, Positive, Properties, Round, Vector
+from rollcall.algorithms.base import Algorithm, Count, LocalWork, Positive, Properties, Round, TrainingSetup, Vector
 
 
 @dataclass(frozen=True)
@@ -60,13 +60,13 @@ class FedAvgDebiased(Algorithm[Counts]):
 
     properties: ClassVar[Properties] = Properties(weights=True)
 
-    def __post_init__(self) -> None:
-        if self.oracle and self.horizon is not None:
-            raise ValueError("horizon: is not allowed with oracle, where it has no effect; must be left out")
-
     @property
     def requires(self) -> tuple[str, ...]:
         return ("stationary",) if self.oracle else ()
+
+    def check(self, setting: TrainingSetup) -> None:
+        if self.oracle and self.horizon is not None:
+            raise ValueError(f"algorithm.horizon: {self.horizon} is not allowed with oracle; must be left out")
 
     def init(self, x: Vector, clients: int) -> Counts:
         return Counts(torch.zeros(clients, dtype=torch.int64, device=x.device))

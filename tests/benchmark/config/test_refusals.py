@@ -67,6 +67,7 @@ REFUSED = [
     ({"algorithm": {"name": "amplified_fedavg", "P": 0}}, "algorithm.P: 0 is not allowed"),
     ({"algorithm": "fednova", "local": {"momentum": 0.5}}, "local.momentum: 0.5 is not allowed with fednova's rho 0;"),
     ({"algorithm": {"name": "fednova", "rho": 0.9}, "local": {"momentum": 0.9, "keep_momentum": True}}, "local.keep_momentum: true is not allowed with fednova"),
+    ({"algorithm": {"name": "fedavg_debiased", "oracle": True, "horizon": 9}}, "algorithm.horizon: 9 is not allowed with oracle; must be left out"),
     ({"algorithm": "fedsgd", "local": {"steps": None, "epochs": 1, "batch_size": 8}}, "local.epochs is not allowed with fedsgd, which uses one gradient"),
     ({"algorithm": "unbiased", "participation": {"name": "weighted", "per_round": 1, "probability": [0.2, 0.4, 0.1]}}, "algorithm.name: 'unbiased' .*does not provide stationary"),
     ({"algorithm": "local_sgd"} | clock(), "algorithm.name: 'local_sgd' is not allowed with a clock; it exchanges"),
