@@ -49,7 +49,7 @@ def test_claims_are_read_from_the_file_beside(tmp_path):
         ({"claims": [CLAIM | {"readings": {"a": {"says": "x", "variant": "row"}}}]}, "claims.0.readings.a.variant: 'row' is not allowed; must be one of raw"),
         ({"claims": [CLAIM | {"readings": {"a": {"says": "x", "where": {"panel": "b"}}}}]}, "claims.0.readings.a.where: 'panel' is not allowed; must be one of algorithm, local.lr"),
         ({"data_missing": [{"algorithm": "fedprox"}]}, "data_missing.0.algorithm: 'fedprox' is not allowed; must be one of fedavg, mifa"),
-        ({"trial": {}}, "table.claims.yaml: trial is not allowed; must be one of choices, claims, data_missing, decides, findings, note, reported"),
+        ({"trial": {}}, "table.claims.yaml: trial is not allowed; must be one of choices, claims, data_missing, decides, findings, reported"),
     ],
 )  # fmt: skip
 def test_a_claim_about_what_is_not_there_is_refused(tmp_path, told, complaint):
