@@ -181,7 +181,8 @@ def classification(
         raise ValueError(f"validation: {validation} is not allowed; must be in [0, 1)")
     need_least(1, clients=clients)
     need_least(0, ridge=ridge)
-    splits: dict[str, Samples] = {split: load(source, root())[split] for split in ("train", "test")}
+    known = load(source, root())
+    splits: dict[str, Samples] = {"train": known["train"], "test": known["test"]}
     if labels is not None:
         splits = {split: _only(samples, labels) for split, samples in splits.items()}
     if validation:

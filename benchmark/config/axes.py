@@ -1,6 +1,6 @@
 """The axes of a grid: values by label, and which label a value of a command line means."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain, count
 from typing import Annotated, Any, TypeAlias
 
@@ -24,10 +24,13 @@ def labelled(values: Any) -> Any:
         return {str(label): value for label, value in values.items()}
     axis: dict[str, Any] = {}
     for value in values:
-        name = label_of(value)
-        numbered = (f"{name}#{number}" for number in count(2))
-        axis[next(label for label in chain([name], numbered) if label not in axis)] = value
+        axis[next(label for label in numbered(label_of(value)) if label not in axis)] = value
     return axis
+
+
+def numbered(label: str) -> Iterator[str]:
+    """The label, then `LABEL#2`, `LABEL#3` and so on, of which the first free one is taken."""
+    return chain([label], (f"{label}#{number}" for number in count(2)))
 
 
 def label_of(value: Any) -> str:

@@ -5,13 +5,23 @@
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from fnmatch import fnmatch
-from itertools import chain, count
+from itertools import chain
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, BeforeValidator, Field, NonNegativeInt, PositiveInt, PrivateAttr, model_validator
 
-from rollcall.benchmark.config.axes import Axis, Grid, Labels, check_labels, check_one_of, labelled, selected, union
+from rollcall.benchmark.config.axes import (
+    Axis,
+    Grid,
+    Labels,
+    check_labels,
+    check_one_of,
+    labelled,
+    numbered,
+    selected,
+    union,
+)
 from rollcall.benchmark.config.base import Settings, load_yaml, validated
 from rollcall.benchmark.config.digest import serialised
 from rollcall.benchmark.config.dotted import merged
@@ -291,9 +301,9 @@ class Experiment(Settings):
         def beside(own: Mapping[str, Any]) -> dict[str, Any]:
             whole = dict(own)
             for label, value in more.items():
-                free = chain([label], (f"{label}#{number}" for number in count(2)))
-                place = (one for one in free if one not in whole or serialised(whole[one]) == serialised(value))
-                whole[next(place)] = value
+                same = serialised(value)
+                free = (one for one in numbered(label) if one not in whole or serialised(whole[one]) == same)
+                whole[next(free)] = value
             return whole
 
         joined = self._with_grids(lambda grid: grid | {axis: beside(grid[axis])} if axis in grid else grid)

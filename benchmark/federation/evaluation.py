@@ -8,7 +8,6 @@ import math
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from itertools import count
 from typing import Any
 
 import numpy as np
@@ -17,6 +16,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from rollcall.algorithms import Traffic
+from rollcall.benchmark.config.axes import numbered
 from rollcall.benchmark.config.choice import Choice
 from rollcall.benchmark.config.errors import SettingError
 from rollcall.benchmark.config.source import contributed_line, told
@@ -87,8 +87,8 @@ def metrics_of(choices: Sequence[Choice], task: Task, data: ClientData) -> Mappi
         measured = task.metrics(sample)
         chosen: dict[str, Any] = {}
         for choice in choices:
-            names = (choice.label if number == 1 else f"{choice.label}#{number}" for number in count(1))
-            chosen[next(name for name in names if name not in measured and name not in chosen)] = choice.build()
+            free = (name for name in numbered(choice.label) if name not in measured and name not in chosen)
+            chosen[next(free)] = choice.build()
         metrics = {**task.accumulated, **chosen}
         for name, metric in metrics.items():
             if isinstance(metric, OverClients):

@@ -100,7 +100,8 @@ class Claim(Settings):
     size: Size | None = Field(None, description="size of runs that decides it; by default that of the experiment")
     readings: dict[str, Reading] = Field({}, description="ways to read what the paper does not print, by name")
     identifies: bool = Field(
-        False, description="a reading that misses its printed number by a quarter of it has other data than the paper"
+        False,
+        description="a reading that misses its printed number by more than a quarter has other data than the paper",
     )
     data: str = Field("", description="the experiment whose claim with `identifies` tells whether these are its data")
     erratum: str = Field("", description="the formula is false as printed: what remains true; the verdict is erratum")
