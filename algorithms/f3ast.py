@@ -17,7 +17,8 @@ When to use:
     If the server can talk to a few clients in each round only.
 
 Differences from the paper:
-    None. With equal weights alpha_i = 1/m the smallest r_i are selected; the FedPBC paper prints the limit only.
+    `start` is of FedPBC's released code. F3AST's own starts r at alpha or at 1/m, and divides the sum by the number of
+    clients of a round. With equal weights the smallest r_i are selected; the FedPBC paper prints the limit only.
     FedPBC's released code uses positions in the list A as client ids once A has `capacity` clients (ties: highest
     position), so that wrong clients are selected, including inactive ones: `selection: released`. In the CA-Fed paper's
     experiments all methods know the availabilities, F3AST too: r_i = pi_i in all rounds, `oracle: true`.
@@ -57,7 +58,7 @@ class F3AST(Algorithm[Rates]):
     selection: Literal["paper", "released"] = "paper"
     oracle: bool = False
 
-    search_space = "beta=loguniform(1e-3,0.1)"
+    search_space = "beta=loguniform(0.01,0.3)"
 
     properties: ClassVar[Properties] = Properties(limit="elsewhere", changes_while_inactive=("r",), weights=True)
 

@@ -11,6 +11,9 @@ Unavailability* (NeurIPS 2024), Algorithm 1.
     x_i  = x, tau_i = t                             for i in A; the other clients do nothing
     A empty: x stays
 
+The result is the mean of all m clients' models, as in Corollary 1 and in the authors' released code; the server's x is
+also measured (`server`).
+
 Cost:
     a K gradients; a models up, a down; memory (n + 1) d + 2 m.
 
@@ -18,8 +21,8 @@ When to use:
     If absences are short. After a long absence its step is long, and x may oscillate.
 
 Differences from the paper:
-    None. The authors' released code clips the averaged update to norm 0.5 (`clip`) and evaluates the mean of all m
-    clients' models after the round (`clients`).
+    None. The authors' released code clips the mean over A of (t - tau_i) (x_i(K) - x_i) to norm 0.5, before eta_g
+    (`clip`).
 """
 
 from dataclasses import dataclass
@@ -45,14 +48,14 @@ class FedAWE(Algorithm[StaleModels]):
 
     Attributes:
         eta_g: factor of each client's own update.
-        clip: largest norm of the server's update. Default: no limit.
+        clip: largest norm of the mean step of the active clients, before eta_g. Default: no limit.
     """
 
     eta_g: float = 1.0
     clip: Positive | None = None
 
     needs = ("plain_server",)
-    search_space = "eta_g=loguniform(0.1,3)"
+    search_space = "eta_g=loguniform(0.01,3)"
 
     @property
     def properties(self) -> Properties:
@@ -66,11 +69,12 @@ class FedAWE(Algorithm[StaleModels]):
         if len(A) == 0:
             return None, state
         x_i, missed = state.models[A], (call.t - state.tau[A]).to(x.dtype)[:, None]
-        update = (x_i + self.eta_g * missed * (work.sgd(A, x_i) - x_i)).mean(dim=0) - x
+        step = (missed * (work.sgd(A, x_i) - x_i)).mean(dim=0)
         if self.clip is not None:
-            update = update * (self.clip / torch.linalg.vector_norm(update)).clamp(max=1.0)
-        broadcast = (x + update).expand(len(A), -1)
-        return update, StaleModels(state.models.put(A, broadcast), state.tau.index_fill(0, A, call.t))
+            step = step * (self.clip / torch.linalg.vector_norm(step)).clamp(max=1.0)
+        mean = x_i.mean(dim=0) + self.eta_g * step
+        models = state.models.put(A, mean.expand(len(A), -1))
+        return mean - x, StaleModels(models, state.tau.index_fill(0, A, call.t))
 
     def eval_models(self, state: StaleModels, x: Vector) -> dict[str, Vector]:
-        return {"": x, "clients": state.models.mean()}
+        return {"": state.models.mean(), "server": x}

@@ -261,12 +261,11 @@ def fedawe(s, memory, scale=1.0, clip=None):
     tau = memory.setdefault("tau", [-1] * s.m)
     if not s.A:
         return
-    arrived = [mine[i] + scale * (s.t - tau[i]) * (train(s, i, mine[i]) - mine[i]) for i in s.A]
-    step = sum(arrived) / len(s.A) - s.x
+    step = sum((s.t - tau[i]) * (train(s, i, mine[i]) - mine[i]) for i in s.A) / len(s.A)
     length = np.sqrt(sum(step**2))
     if clip is not None and length > clip:
         step = step * clip / length
-    s.x = s.x + step
+    s.x = sum(mine[i] for i in s.A) / len(s.A) + scale * step
     for i in s.A:
         mine[i], tau[i] = s.x, s.t
 

@@ -73,7 +73,7 @@ def test_methods_against_numpy(name, options, server, monkeypatch):
     assert np.abs(moved[-1]).max() > 0.5
     expected = np.zeros((5, M))
     expected[1:] = moved[1:] / moved[1:].sum(axis=1, keepdims=True) * M
-    of_server = [f"{client}/server" if name == "fedpbc" else client for client in CLIENTS]
+    of_server = [f"{client}/server" if name in ("fedpbc", "fedawe") else client for client in CLIENTS]
     found = weights(simulate(trial({"name": name} | options, steps, server=server)).history, of_server)
     assert found == pytest.approx(expected, abs=1e-9, rel=1e-9)
 
