@@ -18,7 +18,7 @@ When to use:
     If `unbiased` is too noisy: weights that sum to 1 keep the step bounded, at the price of a bias.
 
 Differences from the paper:
-    Only the aggregation weights are implemented, as in the CA-Fed paper.
+    The source is the CA-Fed paper and its released code. AdaFed's own optimisation of participation is not implemented.
 """
 
 from dataclasses import dataclass

@@ -20,8 +20,9 @@ When to use:
 Differences from the paper:
     K_k SGD steps from x stand for the argmin, as in the authors' code:
     theta -= eta (gradient of L_k at theta - g_k + alpha (theta - x)). The paper has no empty round. The authors' code
-    divides alpha by the client's relative number of samples and clips gradients; this does neither. It also measures
-    the mean over A of theta_k in the last round that had clients, x + h / alpha (`active`).
+    divides alpha by the client's relative number of samples and clips gradients; this does neither. It evaluates the
+    mean over A of theta_k and the mean of all clients' last models; here x is the result, and the mean over A in the
+    last round that had clients, x + h / alpha, is measured, too (`active`).
 """
 
 from dataclasses import dataclass

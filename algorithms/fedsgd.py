@@ -13,8 +13,9 @@ When to use:
     For the theory with one gradient in each round. It is biased as FedAvg is.
 
 Differences from the paper:
-    None. The paper's K is the size of a minibatch, `local.batch_size`. Its equation 5 prints the gradient at w_t;
-    Theorem 1 is about the gradient at the model before the round, as here.
+    None; the method itself is of McMahan et al. (AISTATS 2017). The paper's K is the size of a minibatch,
+    `local.batch_size`. Its equation 5 prints the gradient at w_t; Theorem 1 is about the gradient at the model before
+    the round, as here.
 """
 
 from dataclasses import dataclass

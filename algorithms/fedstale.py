@@ -14,7 +14,7 @@ Rodio, Neglia, *FedStale: leveraging stale client updates in federated learning*
     h_i   = D_i                                for i in A
     A empty: x += eta_g * beta * hbar, or, with `empty: skip`, x stays
 
-beta = 0 is `unbiased`. beta = 1 with p_i = a / m is `fedvarp`.
+beta = 0 is `unbiased`. beta = 1 with p_i = a / m and `empty: skip` is `fedvarp`.
 
 Cost:
     a K gradients; a models up, a down; memory (n + 2) d + m; with estimates, 5 m + 1 more.

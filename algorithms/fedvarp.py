@@ -20,8 +20,9 @@ When to use:
     If the server can store an update of every client, and steps should follow the active ones.
 
 Differences from the paper:
-    The paper has no empty rounds. The rule for them is that of the known implementations. The updates D_i are stored as
-    they are, not divided by eta: if eta falls over the rounds, old ones weigh more than new ones (`mifa` divides).
+    The paper has no empty rounds. The rule for them is that of FedAU's and FedAWE's released code. The updates D_i are
+    stored as they are, not divided by eta: if eta falls over the rounds, old ones weigh more than new ones (`mifa`
+    divides).
 """
 
 from dataclasses import dataclass

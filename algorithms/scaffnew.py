@@ -19,13 +19,13 @@ Cost:
     a K gradients; a models up, a down; memory 2 (n + 1) d + 3 m.
 
 When to use:
-    With full participation. With partial participation it may diverge.
+    With full participation, for which it was made. Extended as in FOCUS's released code it may diverge without.
 
 Differences from the paper:
     A round is everything between two communications. A client receives the new x when it is active again, and only then
-    updates its h_i. With full participation this is the paper's h_i, and the h_i sum to 0. The paper draws a new
-    sample in every iteration. Here iteration k uses the minibatch of step t K + k, so that with `schedule: random` a
-    round longer than K steps shares minibatches with the next one, and a K gradients are the mean.
+    updates its h_i, as in FOCUS's released code. With full participation this is the paper's h_i, and the h_i sum to 0.
+    The paper draws a new sample in every iteration. Here iteration k uses the minibatch of step t K + k, so that with
+    `schedule: random` a round longer than K steps shares minibatches with the next one, and a K gradients are the mean.
 """
 
 from dataclasses import dataclass

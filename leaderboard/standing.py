@@ -7,7 +7,7 @@ All methods have the same draws and seeds, so differences are paired by search.
 
 import math
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import combinations
 from pathlib import Path
@@ -460,12 +460,15 @@ def as_data(standing: Standing) -> dict[str, Any]:
 def verdicts(standing: Standing) -> dict[str, tuple[str, str]]:
     """The verdict on each expectation that the entries allow, and what was measured.
 
-    What is said of all methods is `open` while a missing entry can change it.
+    They are about the methods of the board; one of the user's own does not count. What is said of all methods is `open`
+    while a missing entry can change it.
     """
+    of_board = {name: entry for name, entry in standing.entries.items() if name in standing.board.methods}
+    standing = replace(standing, entries=of_board)
     values, found = standing.values, {}
     equal, coupled = (standing.differences(name, "fedavg") for name in ("equal", "coupled"))
     if equal:
-        verdict, top = none_above(values["equal"], "fedavg", MARGIN)
+        verdict, top = none_above(values["equal"], "fedavg", MARGIN, len(standing.board.methods) - 1)
         verdict = "open" if standing.missing and verdict != "contradicted" else verdict
         found["nothing to correct"] = (verdict, f"{top} {points((equal[top].mean, equal[top].half), '+', MARGIN)}")
     if "fedavg_known" in coupled:
@@ -483,14 +486,22 @@ def verdicts(standing: Standing) -> dict[str, tuple[str, str]]:
     return found
 
 
-def none_above(table: pd.DataFrame, baseline: str, size: float) -> tuple[str, str]:
+def expectations(standing: Standing) -> list[str]:
+    """Each expectation on which there is a verdict, in a line."""
+    methods = standing.board.methods
+    size = f"Measured with {len(standing.entries.keys() & methods.keys())} of {len(methods)} methods"
+    judged = verdicts(standing).items()
+    return [f"{verdict}: {EXPECTATIONS[name]} {size}: {measured}." for name, (verdict, measured) in judged]
+
+
+def none_above(table: pd.DataFrame, baseline: str, size: float, k: int) -> tuple[str, str]:
     """The verdict on "no method is more than a size above the baseline", and the method that decides.
 
     It holds if the 95 % interval of each method lies below the size. One method above it is enough against it, so there
-    the intervals of k methods have the level 1 - 0.05 / k.
+    the intervals of the k methods of the board have the level 1 - 0.05 / k.
     """
     leads = table.drop(columns=baseline).sub(table[baseline], axis=0)
-    strict = {str(method): interval(leads[method], 1 - LEVEL / leads.shape[1]) for method in leads}
+    strict = {str(method): interval(leads[method], 1 - LEVEL / k) for method in leads}
     low = {method: mean - half for method, (mean, half) in strict.items()}
     if max(low.values()) > size:
         return "contradicted", max(low, key=lambda method: low[method])

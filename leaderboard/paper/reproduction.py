@@ -4,7 +4,7 @@ Both pages follow from kept results alone. The pages of single experiments and s
 """
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from pathlib import Path
@@ -15,8 +15,10 @@ import pandas as pd
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from rollcall.benchmark.config.base import load_yaml, validated
+from rollcall.benchmark.config.experiment import names
 from rollcall.benchmark.config.metric import Metric
 from rollcall.benchmark.config.text import counted
+from rollcall.benchmark.search.board import Board
 from rollcall.leaderboard.cells import Cell, cells
 from rollcall.leaderboard.paper.claims import (
     ORDER,
@@ -49,8 +51,10 @@ from rollcall.leaderboard.paper.sentences import (
     unit_of,
     words,
 )
-from rollcall.leaderboard.render import Table
+from rollcall.leaderboard.render import Table, markdown
 from rollcall.leaderboard.runs import Run, unarchive
+from rollcall.leaderboard.standing import Standing, expectations, points, result_table, standing
+from rollcall.leaderboard.standing import interval as over_searches
 from rollcall.leaderboard.tables import Comparison, comparison_tables, how, pairs, paper_table, versions
 
 Entry = SimpleNamespace
@@ -135,7 +139,7 @@ def statements() -> list[Entry]:
 def written() -> Entry:
     """The sentences of FINDINGS.md: findings by name, published orders, checks by another route, guide and limits."""
     told: dict[str, Any] = load_yaml(HERE / "findings.yaml")
-    own: dict[str, Any] = {"rests": {}, "search": ""}
+    own: dict[str, Any] = {"rests": {}, "search": "", "boards": ()}
     lists = {key: [Entry(**own | one) for one in told[key]] for key in ("checks", "guide", "limits")}
     orders = [Entry(**{"printed": None} | one) for one in told["orders"]]
     return Entry(findings={name: Entry(**own | one) for name, one in told["findings"].items()}, orders=orders, **lists)
@@ -269,6 +273,9 @@ def reproduction(all_judged: Sequence[Judged]) -> str:
 
 def findings(all_judged: Sequence[Judged]) -> str:
     content, own = written(), {one.experiment.name: one for one in all_judged}
+    boards = {name: standing(Board.read(name)) for name in names("standard")}
+    for row in content.guide:
+        row.says = row.says.format(*(gap_on(place, boards) for place in row.boards))
 
     def rests(sentence: Entry) -> str:
         """The claims that a sentence rests on."""
@@ -280,9 +287,17 @@ def findings(all_judged: Sequence[Judged]) -> str:
         if (one := own.get(f"findings/{name}")) is not None
     ]
     return PAGES.get_template("findings.md").render(
-        told=content, shown=shown, origin=origin, rests=rests,
+        told=content, shown=shown, origin=origin, rests=rests, boards=boards.values(),
+        board_table=lambda board: markdown(result_table(board, "fedavg")), expectations=expectations,
         orders=orders() if shown else [], picture=ORDERS,
     )  # fmt: skip
+
+
+def gap_on(place: str, boards: Mapping[str, Standing]) -> str:
+    """How far a method is above another, with the 95 % interval over searches; place: `BOARD PATTERN METHOD OTHER`."""
+    board, pattern, method, baseline = place.split()
+    values = boards[board].values[pattern]
+    return points(over_searches(values[method] - values[baseline]), "+")
 
 
 def orders() -> list[tuple[Entry, str, list[Gap]]]:

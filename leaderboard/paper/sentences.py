@@ -35,7 +35,8 @@ def claims_list(results: Sequence[ClaimResult], why: bool = False) -> list[str]:
     first: dict[Cause, int] = {}
     for number, result in enumerate(results, 1):
         claim, cause = result.claim, result.claim.cause
-        origin = ", ".join(filter(None, (claim.statement or claim.tag, claim.section)))  # as in `PBC-30, VII-B`
+        reworded = "reworded after a result" if claim.since else ""
+        origin = ", ".join(filter(None, (claim.statement or claim.tag, claim.section, reworded)))  # `PBC-30, VII-B`
         heads = ("measured ", "printed ") if len(result.places) == 1 else ("", "")
         texts = [f"{head}{text}" for head, text in zip(heads, numbers(result), strict=True) if text]
         told = f": {', '.join(texts)}" if texts else ""

@@ -169,10 +169,8 @@ def _board(
         for heading, table in tables.items():
             if why or heading in ("test accuracy", f"minus {method_name(against)}"):
                 out.print(render.terminal(table, f"{shown.board.name}: {heading}", out.width))
-        of_board = len(shown.entries.keys() & shown.board.methods.keys())
-        some = f"Measured with {of_board} of {len(shown.board.methods)} methods"
-        for expectation, (verdict, measured) in standing.verdicts(shown).items():
-            say(f"{verdict}: {standing.EXPECTATIONS[expectation]} {some}: {measured}.")
+        for line in standing.expectations(shown):
+            say(line)
     if not (to or _is_known(store)):
         return
     folder = to or store / shown.board.name

@@ -76,6 +76,17 @@ def test_all_methods_decide_whether_one_is_above_fedavg_not_the_one_with_the_lar
     assert judged(equal_mifa=2 - 1.01 * half)["nothing to correct"] == "holds"
 
 
+def test_only_the_methods_of_the_board_decide_and_their_planned_number_is_k():
+    """One of the user's own, 9 points above FedAvg everywhere, changes nothing; two missing entries do not lower k."""
+    shown = entered()
+    own = entered(**{f"{pattern}_mifa": 9.0 for pattern in ALL}).entries["mifa"].model_copy(update={"method": "Own"})
+    assert verdicts(Standing(shown.board, shown.entries | {"Own": own})) == verdicts(shown)
+    k = len(BOARDS["fashion"].methods) - 1
+    fewer, strict = (stats.t.ppf(1 - 0.05 / n / 2, 4) * 0.1 / 5**0.5 for n in (k - 2, k))
+    assert judged(missing=2, equal_mifa=2 + (fewer + strict) / 2)["nothing to correct"] == "open"
+    assert judged(missing=2, equal_mifa=2 + 1.01 * strict)["nothing to correct"] == "contradicted"
+
+
 def test_an_interval_reads_as_touching_the_bound_only_if_it_does():
     assert points((0.56, 0.53), "+", 0.0) == "+0.6 ± 0.5"
     assert points((1.44, 0.52), "+", 2.0) == "+1.4 ± 0.5"

@@ -25,7 +25,7 @@ def all_judged():
 def test_the_committed_page_is_that_of_the_committed_results(all_judged):
     page = findings(all_judged)
     assert (FOLDER / FINDINGS).read_text(encoding="utf-8") == page
-    assert "| MNIST, softmax regression, 20 clients | mnist 1 |" in page
+    assert "| MNIST, softmax regression, 20 clients, 5 seeds ‡; a board | mnist 1 |" in page
     assert len(all_judged) == len(names("findings"))
 
 
