@@ -44,6 +44,6 @@ def test_a_board_counts_its_own_methods(store, capsys):
     code, out, err = rollcall(capsys, "leaderboard", "standard/digits", "--store", str(store))
     assert code == 0
     assert " own " in out
-    assert "Measured with 18 of 18 methods" in " ".join((out + err).split())
+    assert "Measured with 19 of 19 methods" in " ".join((out + err).split())
     out = rollcall(capsys, "leaderboard", "standard/digits", "--against", "mifa", "--store", str(store))[1]
     assert "minus MIFA" in out
