@@ -39,10 +39,10 @@ def record(
     activities; `differs`, the share of rounds whose set is not that of `lag` rounds before; `stretch_on` and
     `stretch_off`, the largest standard deviations of a client's stretches of activity and inactivity, without the first
     and the last one; `variance` of the number of active clients over that of independent ones with the same shares;
-    `within` and `between`, the mean correlation of clients of one group and of two; `error_pi` and `error_lambda`, the
-    mean errors of the estimates of pi and lambda, with a prior of one round of each kind ([CAF] section IV-B);
-    `weights`, the largest squared error of 1/(N lambda_i), with lambda the shares of all activities, against pi instead
-    ([Sun] Lemma 2); `rarest`, the share of the rarest client over its pi, minus 1.
+    `within` and `between`, the mean correlation of clients of one group and of two, among the first 1,000 that change;
+    `error_pi` and `error_lambda`, the mean errors of the estimates of pi and lambda, with a prior of one round of each
+    kind ([CAF] section IV-B); `weights`, the largest squared error of 1/(N lambda_i), with lambda the shares of all
+    activities, against pi instead ([Sun] Lemma 2); `rarest`, the share of the rarest client over its pi, minus 1.
 
     Args:
         seed: of the roll call, and of the clients' class distributions.
@@ -73,8 +73,8 @@ def record(
     law = np.full(clients, np.nan) if pi is None else normalised(pi)
     counted = np.where(shares > 0, shares / max(shares.sum(), 1e-300), np.nan)
     pairs = correlations(mask)[1]
-    of = np.repeat(np.arange(len(sizes)), sizes) if sizes else np.arange(clients)
-    same = (of[:, None] == of) & ~np.eye(clients, dtype=bool)
+    of = (np.repeat(np.arange(len(sizes)), sizes) if sizes else np.arange(clients))[: len(pairs)]
+    same = (of[:, None] == of) & ~np.eye(len(of), dtype=bool)
     before, after = mask[:-1], mask[1:]
     stay, start = (((after & state).sum(axis=0) + 1) / (state.sum(axis=0) + 2) for state in (before, ~before))
     return row(
@@ -86,8 +86,8 @@ def record(
         stretch_on=spread[True],
         stretch_off=spread[False],
         variance=a.var() / max((shares * (1 - shares)).sum(), 1e-300),
-        within=pairs[same].mean() if same.any() else np.nan,
-        between=pairs[of[:, None] != of].mean(),
+        within=mean(pairs[same]),
+        between=mean(pairs[of[:, None] != of]),
         error_pi=np.nan if pi is None else np.abs((mask.sum(axis=0) + 1) / (rounds + 2) - pi).mean(),
         error_lambda=np.nan if eigenvalue is None else np.abs(stay - start - eigenvalue).mean(),
         weights=((1 / counted - 1 / law) ** 2).max() / clients**2,

@@ -174,7 +174,8 @@ class Clocked(Participation):
         """The probability that clients whose time is T without jitter answer by the end."""
         if not self.jitter:
             return np.asarray(T <= end, dtype=np.float64)
-        return np.asarray(ndtr(np.log(end / T) / self.jitter))
+        with np.errstate(divide="ignore", invalid="ignore"):  # the time of a client without samples may be 0
+            return np.asarray(ndtr(np.log(end / T) / self.jitter))
 
     def _thinned(self, p: Float[np.ndarray, "m"] | None) -> Float[np.ndarray, "m"] | None:
         """Of probabilities p to be available, those to be in time; None if unknown."""

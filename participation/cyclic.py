@@ -22,9 +22,10 @@ def stretches(p: Float[np.ndarray, "m"], length: int) -> tuple[Int[np.ndarray, "
 class Cyclic(Constant):
     """Each client repeats a cycle of `on` active and `off` inactive rounds, after a random offset ([PBC] Fig. 5a).
 
-    The client is inactive for the first U{0..off-1} rounds. on = max(1, round(L p)) and off = max(1, L - on): even with
-    p = 0 a client is active once in L rounds, and with p = 1 it is inactive once in L + 1. An oracle knows the duty
-    on / (on + off). In the first rounds the probability to be active is different.
+    The client is inactive for the first U{0..off-1} rounds, as in the authors' released code; the paper draws the
+    offset from [0, (1 - p) L]. on = max(1, round(L p)) and off = max(1, L - on): even with p = 0 a client is active
+    once in L rounds, and with p = 1 it is inactive once in L + 1. An oracle tells the duty on / (on + off). In a round
+    t the probability to be active depends on t mod (on + off), and is 0 in the last round of each cycle.
 
     Args:
         probability: p_i.
@@ -46,7 +47,8 @@ class CyclicReset(Constant):
     """Cycles of L rounds with a new random offset in each cycle ([PBC] Fig. 5b).
 
     In each cycle a client is inactive for U{0..off-1} rounds, then active for `on` rounds, then inactive. An oracle
-    knows the duty on / L. Within a cycle the probability to be active depends on t mod L.
+    tells the duty on / L. In a round t the probability to be active depends on t mod L, and is 0 in the last round of
+    each cycle unless on = L.
 
     Args:
         probability: p_i.

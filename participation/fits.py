@@ -34,9 +34,10 @@ def matched(
         population: the clients.
         participation: the model to be matched.
         fit: the fitted model. `uniform`: the mean number of active clients. `bernoulli`: each client's share of rounds.
-            `markov`: the shares, and the rate at which all clients return. `markov_pi_lambda`: the shares and each
-            client's lag-1 autocorrelation. `cyclic`: the shares, and the mean time from one arrival to the next.
-            `copula`: the shares, and the mean correlation of two clients in a round.
+            `markov`: the shares, and the rate at which clients that move return. `markov_pi_lambda`: the shares and
+            each client's lag-1 autocorrelation. `cyclic`: the shares, and the mean time from one arrival to the next; a
+            client that never moves does so once in a cycle. `copula`: the shares, and the mean correlation of two
+            clients in a round.
     """
     model = participation(population)
     mask = model.mask if isinstance(model, Trace) else record(model, ROUNDS)
@@ -45,8 +46,8 @@ def matched(
 
 
 def _markov(mask: Bool[np.ndarray, "T m"]) -> dict[str, Any]:
-    """The shares, and q* = P(on|off) over all clients."""
-    off = int((~mask).sum())
+    """The shares, and q* = P(on|off) over the clients that move."""
+    off = int((~mask[:, mask.any(axis=0)]).sum())
     return {"probability": mask.mean(axis=0), "off_on": max(_arrivals(mask), 1) / max(off, 1)}
 
 

@@ -134,8 +134,9 @@ class MarkovPiLambda(TwoStates):
 
     The default is the paper's population ([CAF] section V-A): by `two_level`, half of the clients have pi = 1/2 + g and
     half 1/2 - g. In each half, the first half of the clients has lambda = nu, and the second lambda ~ N(0, eps^2),
-    drawn once. With `lasting: rare` only rarely available clients have lambda = nu: these are the three classes of the
-    authors' released code.
+    drawn once; one below what a chain with pi_i can have is raised to that. With `lasting: rare` only the second half
+    of the clients has some with lambda = nu: these are the three classes of the authors' released code, which draws the
+    other lambda from N(eps/2, (eps/2)^2).
 
     Args:
         probability: pi_i.
@@ -163,7 +164,9 @@ class MarkovPiLambda(TwoStates):
         check("eps", eps, 0, inf)
         self.pi = resolve(probability, population)
         if correlation is None:
-            drawn = eps * stream(self.seed, "probabilities", 1).standard_normal(m)
+            drawn = np.maximum(
+                eps * stream(self.seed, "probabilities", 1).standard_normal(m), least_correlation(self.pi)
+            )
             high = first_half(m)
             correlated = np.concatenate([first_half(int(high.sum())), first_half(m - int(high.sum()))])
             if lasting == "rare":
@@ -224,6 +227,12 @@ def transition_rates(p: Float[np.ndarray, "m"], off_on: float) -> tuple[Float[np
     return q_star, np.minimum(q, 1.0)
 
 
+def least_correlation(pi: Float[np.ndarray, "n"]) -> Float[np.ndarray, "n"]:
+    """The least lambda of a two-state chain with stationary pi: max(1 - 1/pi, 1 - 1/(1 - pi)), in [-1, 0]."""
+    with np.errstate(divide="ignore", over="ignore"):
+        return np.asarray(np.maximum(1 - 1 / pi, 1 - 1 / (1 - pi)))
+
+
 def transitions(
     pi: Float[np.ndarray, "n"], correlation: Float[np.ndarray, "n"], who: str = "client"
 ) -> tuple[Float[np.ndarray, "n"], Float[np.ndarray, "n"]]:
@@ -231,8 +240,7 @@ def transitions(
 
     ValueError for (pi, lambda) that no chain has: lambda must be in [max(1 - 1/pi, 1 - 1/(1 - pi)), 1).
     """
-    with np.errstate(divide="ignore", over="ignore"):
-        least = np.maximum(1 - 1 / pi, 1 - 1 / (1 - pi))
+    least = least_correlation(pi)
     # A lambda on the boundary is allowed, even if its division was rounded to the wrong side.
     wrong = np.flatnonzero(~((correlation >= least - 1e-12) & (correlation < 1)))
     if len(wrong):

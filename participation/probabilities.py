@@ -184,7 +184,7 @@ def class_weights(seed: int, classes: int, sigma0: float) -> Float[np.ndarray, "
 
 
 def class_shares(seed: int, clients: int, classes: int, alpha: float) -> Float[np.ndarray, "m C"]:
-    """nu [m, C] of clients without data: Dirichlet(alpha), the draws of the partition `dirichlet` of the same seed."""
+    """nu [m, C] of clients without data: Dirichlet(alpha), the first draw of the partition `dirichlet` of the seed."""
     return stream(seed, "partition").dirichlet(np.full(classes, alpha), size=clients)
 
 

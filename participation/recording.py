@@ -199,7 +199,9 @@ def midnight(start: Shaped[np.ndarray, "n"], time_zone: str) -> float:
             must = "must be left out for times in seconds from the first round"
             raise ValueError(f"time_zone: {time_zone!r} is not allowed; {must}")
         return 0.0
-    return _in_zone(pd.Timestamp(first, unit="s", tz="UTC").tz_convert, time_zone).normalize().timestamp()
+    here = _in_zone(pd.Timestamp(first, unit="s", tz="UTC").tz_convert, time_zone)
+    day = here.tz_localize(None).normalize()  # a midnight may be left out, or come twice, where clocks change then
+    return float(day.tz_localize(here.tz, ambiguous=True, nonexistent="shift_forward").timestamp())
 
 
 def _in_zone(convert: Callable[..., Any], time_zone: str, **options: Any) -> Any:

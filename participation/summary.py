@@ -14,8 +14,8 @@ from rollcall.participation.weights import chi_square, l1_distance, normalised
 BATCHES = 20
 
 
-def correlations(mask: Bool[np.ndarray, "T m"]) -> tuple[Float[np.ndarray, "m"], Float[np.ndarray, "m m"]]:
-    """Lag-1 autocorrelation of each client, and correlation of clients in a round; nan for clients that never change.
+def correlations(mask: Bool[np.ndarray, "T m"]) -> tuple[Float[np.ndarray, "m"], Float[np.ndarray, "k k"]]:
+    """Lag-1 autocorrelation of each client, and correlation of the first k in a round; nan if one never changes.
 
     The lag-1 products are averaged over the T - 1 pairs and divided by the variance over all T rounds.
     """
@@ -52,7 +52,7 @@ class Summary:
         availability: share of active rounds of the least available, the median and the most available client.
         never: number of clients that are never active.
         stationary: largest |measured - stated| of pi_i over clients, in standard errors; None if the model states none.
-        memory: mean lag-1 autocorrelation over clients that change; and the mean of the stated lambda_i, or None.
+        memory: mean lag-1 autocorrelation over clients that change; and that of their stated lambda_i, or None.
         together: mean correlation between two clients in a round, over the first 1,000 clients.
         interval: median and 95 % quantile of the rounds between participations, over all clients.
         staleness: median and 95 % quantile of the rounds since the last participation, over all clients.
@@ -94,7 +94,10 @@ def summarise(model: Participation, mask: Bool[np.ndarray, "T m"]) -> Summary:
         availability=tuple(np.quantile(share, (0, 0.5, 1)).tolist()),
         never=int((share == 0).sum()),
         stationary=None if stated is None else standard_errors(mask, stated),
-        memory=(mean(autocorrelation), None if eigenvalues is None else float(eigenvalues.mean())),
+        memory=(
+            mean(autocorrelation),
+            None if eigenvalues is None else mean(np.where(np.isnan(autocorrelation), np.nan, eigenvalues)),
+        ),
         together=mean(together[np.triu_indices(len(together), 1)]),
         interval=_quantiles(intervals),
         staleness=_quantiles(staleness),

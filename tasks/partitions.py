@@ -143,14 +143,17 @@ def dirichlet(
 def dirichlet_by_class(
     labels: Num[np.ndarray, "n"], clients: int, seed: int, *, alpha: float, minimum: int = 1
 ) -> Parts:
-    """Each class is divided among the clients by q_c ~ Dirichlet(alpha) (Yurochkin 2019).
+    """Each class is divided among the clients by q_c ~ Dirichlet(alpha) (Yurochkin 2019, whose code also caps clients).
+
+    In that code, and in FedMA's, a client that holds n/m samples already gets none of the next classes; this is left
+    out here, as in debiased FedAvg's code.
 
     The number of samples varies between clients, more than with `dirichlet`. A client's nu_i is its expected number of
     samples of each class, n_c q_ci, divided by their sum.
 
     Args:
         alpha: concentration, above 0. If small, few clients hold each class.
-        minimum: smallest number of samples of a client; 10 in the authors' code. The draw is repeated up to 100 times
+        minimum: smallest number of samples of a client; 10 in Yurochkin's code. The draw is repeated up to 100 times
             to reach it.
     """
     _check_dirichlet("dirichlet_by_class", labels, clients, alpha, minimum)

@@ -12,11 +12,11 @@ MASK = np.array([[1, 1, 0, 0], [1, 0, 0, 0], [0, 1, 0, 0], [0, 0, 1, 0], [0, 0, 
 
 
 def test_fits_by_hand():
-    # Shares 2/5, 2/5, 1/5, 0; arrivals 1, 2, 1, 0 (client 0 and round 0: the last round is off); 15 cells are off.
+    # Shares 2/5, 2/5, 1/5, 0; arrivals 1, 2, 1, 0 (client 0 and round 0: the last round is off); 10 cells of moving clients are off.
     options = {name: options(MASK) for name, (_, options) in FITS.items()}
     assert options["uniform"] == {"per_round": 1}
     assert options["bernoulli"]["probability"].tolist() == [0.4, 0.4, 0.2, 0]
-    assert options["markov"]["off_on"] == pytest.approx(4 / 15)
+    assert options["markov"]["off_on"] == pytest.approx(4 / 10)
     assert options["cyclic"]["length"] == 4  # three clients that move, 5 rounds each, 4 arrivals: 3.75
     # P(on|on) + P(off|off) - 1: client 0 1/2 + 2/3 - 1; client 1 0 + 1/3 - 1; client 2 0 + 3/4 - 1.
     assert options["markov_pi_lambda"]["correlation"] == pytest.approx([1 / 6, -2 / 3, -1 / 4, 0])

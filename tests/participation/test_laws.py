@@ -282,6 +282,11 @@ def test_population_of_ca_fed():
     assert 0.006 < drawn.std() < 0.014
     rare = MODELS["markov_pi_lambda"](Population(100, seed=2), lasting="rare").correlation
     assert (rare == 0.9).tolist() == [False] * 50 + [True] * 25 + [False] * 25
+    # Near 0 or 1 few lambda below 0 are possible: with pi = 0.999 none below -0.001/0.999.
+    extreme = MODELS["markov_pi_lambda"](Population(100, seed=2), probability=np.repeat([0.999, 0.001], 50))
+    free = extreme.correlation.reshape(4, 25)[[1, 3]].ravel()
+    assert free == pytest.approx(np.maximum(drawn, -0.001 / 0.999), abs=1e-12)
+    assert free.min() < 0
 
 
 @pytest.mark.parametrize(

@@ -67,7 +67,7 @@ def test_a_random_start_shifts_rounds_and_what_an_oracle_knows():
         for t in range(4):
             past = t + model.start >= 3
             assert model.active(t).tolist() == ([] if past else np.flatnonzero(mask[t + model.start]).tolist())
-            assert np.array_equal(model.probability(t), p[(t + model.start) % 3])
+            assert np.array_equal(model.probability(t), [0, 0] if past else p[t + model.start])
     assert starts == {0, 1, 2}
     assert Trace(Population(2), mask=mask, constant_probability=True).probability(5) == pytest.approx([2 / 3, 2 / 3])
 
@@ -99,6 +99,8 @@ OCTOBER = "0,2020-10-25 02:00,2020-10-25 04:00"  # in Berlin 02:00 is 00:00 UTC,
         ("0,2020-01-31 00:30,2020-01-31 00:40", {"time_zone": "America/Los_Angeles"}, [[3]], []),
         (OCTOBER, {"time_zone": "Europe/Berlin"}, [list(range(12, 30))], []),
         (OCTOBER, {}, [list(range(12, 24))], []),
+        # No midnight: the day begins at 01:00.
+        ("0,2018-11-04 05:00,2018-11-04 05:10", {"time_zone": "America/Sao_Paulo"}, [[24]], []),
         ("0,0:00:00,0:10:00\n1,0 days,1 days 00:10:00", {}, [[0], list(range(145))], []),
     ],
 )  # fmt: skip

@@ -5,11 +5,13 @@ from zlib import crc32
 import numpy as np
 import pytest
 import torch
+from scipy.optimize import minimize
 from scipy.special import expit, log_softmax, softmax
 from torch.nn.functional import cross_entropy
 from torch.nn.utils import parameters_to_vector
 
 from rollcall.tasks import leaf_synthetic, synthetic_clustered
+from rollcall.tasks.leaf_synthetic import heterogeneity
 
 
 def clients_of(data):
@@ -57,10 +59,14 @@ def keyed(*key):
     return np.random.default_rng([seed, crc32(purpose.encode()), *rest])
 
 
-@pytest.mark.parametrize(("gamma", "delta", "own"), [(0.0, 0.0, 0), (0.5, 0.25, 0), (0.5, 0.5, 0.25)])
+@pytest.mark.parametrize(("gamma", "delta", "own"), [(0.0, 0.0, 0), (0.5, 0.25, 0), (0.5, 0.5, 0.25), (0.5, 0.25, 1)])
 def test_the_shared_rule_and_its_deviations_by_hand(gamma, delta, own):
-    """W_k = W + gamma U_k, b_k = b + gamma c_k and x ~ N(B_k, Sigma), from the keyed numbers; or a part of the way to own."""
-    _, data = leaf_synthetic(11, gamma=gamma, delta=delta, clients=6, test=0.0, labelling=own or "shared")
+    """W_k = W + gamma U_k, b_k = b + gamma c_k and x ~ N(B_k, Sigma), from the keyed numbers; or a part of the way to own.
+
+    With `own` rules gamma changes no label: its number is added to all logits.
+    """
+    labelling = {0: "shared", 1: "own"}.get(own, own)
+    _, data = leaf_synthetic(11, gamma=gamma, delta=delta, clients=6, test=0.0, labelling=labelling)
     common = keyed(11, "leaf rule")
     W, b = common.normal(size=(60, 10)), common.normal(size=10)
     for k, (x, y) in enumerate(clients_of(data)):
@@ -79,6 +85,33 @@ def test_the_shared_rule_and_its_deviations_by_hand(gamma, delta, own):
         assert np.array_equal(y, logits.argmax(axis=1))
         assert data.histogram[k].tolist() == [(y == c).sum() for c in range(10)]
         assert data.classes[k] == pytest.approx([(y == c).mean() for c in range(10)])
+
+
+def test_heterogeneity_at_the_minimisers_of_scipy():
+    """Gamma = max_k F_k(x*) - F_k*, x* of equal weights; and of weights 9 and 1."""
+    _, data = leaf_synthetic(4, gamma=0.5, delta=0.5, clients=2, ridge=0.1)
+    clients = [(x.astype(float), y) for x, y in clients_of(data)]
+
+    def split(flat):
+        return flat[:600].reshape(10, 60), flat[600:]
+
+    def least(weights):
+        """The losses of both clients at the minimiser of their weighted sum."""
+
+        def total(flat):
+            terms = [
+                (w * loss(*split(flat), x, y, 0.1), w * slope(*split(flat), x, y, 0.1))
+                for w, (x, y) in zip(weights, clients, strict=True)
+            ]
+            return sum(value for value, _ in terms), sum(gradient for _, gradient in terms)
+
+        found = minimize(total, np.zeros(610), jac=True, method="BFGS", options={"gtol": 1e-7})
+        return np.array([loss(*split(found.x), x, y, 0.1) for x, y in clients])
+
+    alone = np.array([least([1, 0])[0], least([0, 1])[1]])
+    expected = [(least(weights) - alone).max() for weights in ([0.5, 0.5], [0.9, 0.1])]
+    found = heterogeneity(4, gamma=0.5, delta=0.5, clients=2, ridge=0.1)
+    assert found[["gamma", "gamma_biased"]].to_numpy()[0] == pytest.approx(expected, rel=1e-4)
 
 
 def test_every_client_holds_out_its_share():
