@@ -202,7 +202,8 @@ def prop1_limit(
     phases = range(period if gamma else 1)
     sines = [np.sin(2 * np.pi * (t - np.asarray(lag)) / period) for t in phases]
     at = [np.asarray(probability, dtype=np.float64) * (1 - gamma + gamma * sine) for sine in sines]
-    coefficients = normalised(np.sum([_coefficients(p) for p in at], axis=0))
+    found = np.sum([_coefficients(p) for p in at], axis=0)
+    coefficients = normalised(found) if gamma else found / (1 - np.prod(1 - at[0]))
     x = float(coefficients @ targets)
     bias = x - float(np.mean(targets))
     apart = np.abs(coefficients - normalised(np.sum([effective_weights_independent(p) for p in at], axis=0))).max()

@@ -1,4 +1,4 @@
-"""A tenth of the statements' experiments run again; and faults in code or formulas, which must turn verdicts."""
+"""A tenth of the statements' experiments run again."""
 
 from functools import cache
 from itertools import chain
