@@ -1,12 +1,14 @@
 """The analyses behind single statements, against hand arithmetic, closed forms and other code."""
 
+import math
 from itertools import pairwise, product
 
 import numpy as np
 import pytest
 import torch
 from clients import Clients
-from separation_oracle import brute_separation
+from scipy import optimize
+from separation_oracle import brute_separation, separation_chain
 
 from rollcall.algorithms import FedPBC, Round
 from rollcall.benchmark.experiments.ca_fed import analyses as ca_fed
@@ -14,6 +16,7 @@ from rollcall.benchmark.experiments.fedpbc import analyses as fedpbc
 from rollcall.benchmark.experiments.harrak import analyses as harrak
 from rollcall.benchmark.experiments.sun import analyses as sun
 from rollcall.participation import stream
+from rollcall.participation.probabilities import class_shares, class_weights
 
 
 def row(table):
@@ -220,23 +223,31 @@ def test_local_drift_of_a_concave_quadratic_meets_the_bound(steps):
     assert many["kappa"] >= 1
 
 
-def test_fedsgd_bounds_by_enumeration():
-    """Theorem 1's right side for two groups of one client each: c and E[1/a^2] by the four active sets."""
-    e, u, T = np.array([0.4, 0.8]), np.array([1.0, 3.0]), 25
-    law = {on: np.prod(np.where(on, e, 1 - e)) for on in product([0, 1], repeat=2)}
-    c, square = (sum(p * (np.array(on) / max(sum(on), 1)) ** k for on, p in law.items()) for k in (1, 2))
-    sigma2 = 2 * 0.5 * (square - c**2).max()
+@pytest.mark.parametrize(("sizes", "inside"), [((1, 1), 1.0), ((2, 1), 0.7)])
+def test_fedsgd_bounds_by_enumeration(sizes, inside):
+    """Theorem 1's right side: c and E[1/a^2] by all events of the groups and all clients inside them."""
+    e, T, M = np.array([0.4, 0.8]), 25, sum(sizes)
+    u = np.array([1.0, 3.0, 2.0])[:M]
+    group = np.repeat([0, 1], sizes)
+    law = []
+    for event in product([0, 1], repeat=2):
+        for on in product([0, 1], repeat=M):
+            active = np.array(event)[group] * on
+            chance = np.prod(np.where(event, e, 1 - e)) * np.prod(np.where(on, inside, 1 - inside))
+            law.append((chance, active / max(active.sum(), 1)))
+    c, square = (sum(p * weight**k for p, weight in law) for k in (1, 2))
+    sigma2 = M * 0.5 * (square - c**2).max()
     x = np.linspace(-1, 5, 60_001)[:, None]
     gap = np.log(1 + u**2 / 2).mean() - np.log(1 + (x - u) ** 2 / 2).mean(axis=1).min()
-    floor = 2 * 0.5 * ((0.5 - c) ** 2).sum()
-    found = row(harrak.fedsgd_bounds(0, sizes=(1, 1), events=e, inside=1.0, targets=u, rounds=T, delta=0.3))
+    floor = M * 0.5 * ((1 / M - c) ** 2).sum()
+    found = row(harrak.fedsgd_bounds(0, sizes=sizes, events=e, inside=inside, targets=u, rounds=T, delta=0.3))
     assert found["floor"] == pytest.approx(floor)
-    assert found["bound"] == pytest.approx(2 * gap / 5 + 2 * 2 * sigma2 / 5 + floor, abs=1e-6)
-    guess = np.maximum(c, 0.3)  # of the first client only
-    assert (c < 0.3).tolist() == [True, False]
-    left = 2 * 0.5 * ((0.5 - c / (2 * guess)) ** 2).sum()
+    assert found["bound"] == pytest.approx(2 * gap / 5 + 2 * M * sigma2 / 5 + floor, abs=1e-6)
+    guess = np.maximum(c, 0.3)  # of the first group only
+    assert (c < 0.3).tolist() == [True] * sizes[0] + [False]
+    left = M * 0.5 * ((1 / M - c / (M * guess)) ** 2).sum()
     assert found["left"] == pytest.approx(left)
-    assert found["weighted"] == pytest.approx(2 * gap / 5 + 2 * sigma2 / (2 * 0.3**2) / 5 + left, abs=1e-6)
+    assert found["weighted"] == pytest.approx(2 * gap / 5 + 2 * sigma2 / (M * 0.3**2) / 5 + left, abs=1e-6)
 
 
 def test_theorem_1_with_a_bound_for_the_mean_only():
@@ -253,3 +264,110 @@ def test_theorem_1_with_a_bound_for_the_mean_only():
     assert found["gradient"] == pytest.approx(np.mean(squares), rel=1e-12)
     sigma2 = 2 * (1 + 2.0) ** 2 / 4
     assert found["bound"] == pytest.approx(2 * 2 * 1 * sigma2 / 20 + 2 * 1 * (0.0**2 + 0.2**2), rel=1e-12)
+
+
+@pytest.mark.parametrize(("units", "R", "B"), [(3, 1, 1), (5, 2, 1), (4, 3, 1), (6, 1, 2), (4, 1, 2)])
+def test_states_of_minimum_separation_against_the_chain(units, R, B):
+    """The chain that the oracle enumerates from the start: sets in order, here as lists of clients, B! for each set."""
+    states, P, _ = separation_chain(np.ones(units) / units, R, B)
+    full = [x for x, state in enumerate(states) if len(state) == R]
+    P = P[np.ix_(full, full)] > 0
+    found = row(sun.separation_states(0, units=units, separation=R, batch=B))
+    assert found["states"] == pytest.approx(1)
+    formula = math.prod(math.perm(B * (units // B - k), B) for k in range(R))
+    assert len(full) * math.factorial(B) ** R == formula
+    assert P.sum(axis=1).max() * math.factorial(B) == found["nonzero"] * math.perm(units - B * R, B)
+    assert P.sum(axis=0).max() * math.factorial(B) == found["columns"] * math.perm(units - B * R, B)
+    one = np.linalg.matrix_power(np.eye(len(full)) + P, len(full))[0] > 0  # what the first state leads to
+    assert found["reached"] == pytest.approx(one.mean())
+    reached = np.flatnonzero(one)
+    again = [t for t in range(1, 30) if np.linalg.matrix_power(P[np.ix_(reached, reached)].astype(float), t)[0, 0] > 0]
+    assert found["period"] == math.gcd(*again)
+
+
+def test_bounds_on_the_error_one_draw_after_another():
+    """The drawn quadratics again; their minima by SciPy's scalar search, and the bounds in loops."""
+    draw, n = stream(5, "error bounds"), 4
+    u, h = draw.standard_normal((n, 3)), np.exp(draw.standard_normal((n, 3)))
+    alpha, p, x = draw.dirichlet(np.ones(3), n), draw.dirichlet(np.ones(3), n), 2 * draw.standard_normal(n)
+    columns = {name: [] for name in row(ca_fed.error_bounds(5, draws=n)) if name != "round"}
+    for i in range(n):
+
+        def F(weights, at, i=i):
+            return sum(weights[k] * h[i][k] * (at - u[i][k]) ** 2 / 2 for k in range(3))
+
+        def minimiser(weights, F=F):
+            return optimize.minimize_scalar(lambda at: F(weights, at), bracket=(-3, 3), tol=1e-12).x
+
+        def gamma(weights, i=i, minimiser=minimiser):
+            return max(h[i][k] * (minimiser(weights) - u[i][k]) ** 2 / 2 for k in range(3))
+
+        def distance(weights, i=i):
+            return sum(abs(alpha[i][k] - weights[k]) for k in range(3)) / 2
+
+        kappa, best = max(h[i]) / min(h[i]), F(alpha[i], minimiser(alpha[i]))
+        optimisation = F(p[i], x[i]) - F(p[i], minimiser(p[i]))
+        error, bias = F(alpha[i], x[i]) - best, F(alpha[i], minimiser(p[i])) - best
+        chi = sum((alpha[i][k] - p[i][k]) ** 2 / p[i][k] for k in range(3))
+        guided, other = (np.array([0, w[1], w[2]]) / (w[1] + w[2]) for w in (alpha[i], p[i]))
+        columns["as_copied"].append(1 - (2 * kappa**2 * optimisation + bias) / error)
+        columns["on_both"].append(1 - 2 * kappa**2 * (optimisation + bias) / error)
+        columns["chi_square"].append(1 - kappa**2 * chi * gamma(alpha[i]) / bias)
+        columns["total_variation"].append(1 - 4 * kappa**2 * distance(p[i]) ** 2 * gamma(p[i]) / bias)
+        columns["guideline"].append(distance(guided) - distance(other))
+        columns["guideline_bound"].append(distance(guided) ** 2 * gamma(guided) - distance(other) ** 2 * gamma(other))
+    found = row(ca_fed.error_bounds(5, draws=n))
+    assert {name: found[name] for name in columns} == pytest.approx({k: max(v) for k, v in columns.items()}, rel=1e-6)
+
+
+def test_the_best_weights_for_equation_13_are_those_of_its_gradient():
+    """Found by another search, with no weight at 0; there the gradient on the simplex is one number for all clients."""
+    pi = np.array([0.9, 0.7, 0.5, 0.4])
+    for power in (0, 1):
+
+        def value(q, power=power):
+            return (1000 * pi**power * q**2).sum() / 2 + 3, q @ pi
+
+        best = min_on_simplex(lambda q, value=value: value(q)[0] / value(q)[1], 4)
+        found = row(ca_fed.weight_bounds(0, stationary=pi, noise=1000.0, floor=3.0, power=power))
+        assert found["rarest"] == pytest.approx(best[3] - best[0], abs=1e-5)
+        line = np.polyfit(pi, best, 1)
+        assert found["curved"] == pytest.approx(np.abs(best - np.polyval(line, pi)).max(), abs=1e-5)
+        # The gradient of N/D on the simplex: (1000 pi^power q - (N/D) pi) / D is the same number for all clients.
+        N, D = value(best)
+        slope = (1000 * pi**power * best - N / D * pi) / D
+        assert np.ptp(slope) < 1e-3 * np.abs(slope).max()
+
+
+def min_on_simplex(f, n):
+    """The minimiser by a softmax of free numbers, with SciPy's Nelder-Mead."""
+
+    def of(z):
+        q = np.exp(z - z.max())
+        return q / q.sum()
+
+    found = optimize.minimize(
+        lambda z: f(of(z)),
+        np.zeros(n),
+        method="Nelder-Mead",
+        options={"xatol": 1e-10, "fatol": 1e-14, "maxiter": 20_000, "maxfev": 20_000},
+    )
+    return of(found.x)
+
+
+def test_class_coupling_by_loops():
+    """r, nu and p from their definitions, with plain loops."""
+    found = row(fedpbc.class_coupling(3, clients=7, classes=4, sigma0=2.0, alpha=0.5, delta=0.2, gamma=0.3))
+    r, nu = class_weights(3, 4, 2.0), class_shares(3, 7, 4, 0.5)
+    base = [sum(r[c] * nu[i][c] for c in range(4)) for i in range(7)]
+    p = [max(0.2, one) for one in base]
+    assert found["first_two"] == pytest.approx(sum(sorted(r)[-2:]))
+    assert found["largest"] == pytest.approx(max(r))
+    middle = sum(base) / 7
+    assert found["spread"] == pytest.approx((sum((one - middle) ** 2 for one in base) / 7) ** 0.5 / middle)
+    assert (found["least"], found["most"]) == pytest.approx((min(p), max(p)))
+    lowest = min(p[i] * (0.7 + 0.3 * np.sin(2 * np.pi * t / 40)) for i in range(7) for t in range(40))
+    assert found["slack"] == pytest.approx(lowest - 0.2 * 0.4, abs=1e-12)
+    means = [sum(nu[i][c] for i in range(7)) / 7 for c in range(4)]
+    apart = [sum(abs(nu[i][c] - means[c]) for c in range(4)) / 2 for i in range(7)]
+    assert found["unlike"] == pytest.approx(sum(apart) / 7)
