@@ -71,7 +71,7 @@ def test_the_evidence_on_request():
     cause = {"kind": "unknown", "shown": "Seen.", "command": "rollcall run x", "supposed": "Perhaps."}
     since = {"since": "2026-11-23", "before": "Thus."}
     assert claims_list([result(PLACES[:2], most=0.5, margin=0.01, cause=cause, **since)], why=True) == [
-        "1. **undecided**: So. (released code, main.py): 1 holds, 1 undecided",
+        "1. **undecided**: So. (released code, main.py, reworded after a result): 1 holds, 1 undecided",
         "   - test/accuracy in %, at least 0.0 and at most 50.0: b: 10.0 [-10.0, 30.0]; "
         "a: 20.0 [10.0, 30.0] (printed 12.3: agrees)",
         "   - no difference that matters: within 1.0 of the bound",
