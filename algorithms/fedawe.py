@@ -21,8 +21,8 @@ When to use:
     If absences are short. After a long absence its step is long, and x may oscillate.
 
 Differences from the paper:
-    None. The authors' released code clips the mean over A of (t - tau_i) (x_i(K) - x_i) to norm 0.5, before eta_g
-    (`clip`).
+    Algorithm 1 ends with the server's x; here the result is the clients' mean. The authors' released code clips the
+    mean over A of (t - tau_i) (x_i(K) - x_i) to norm 0.5, before eta_g (`clip`).
 """
 
 from dataclasses import dataclass

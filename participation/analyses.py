@@ -39,10 +39,10 @@ def record(
     activities; `differs`, the share of rounds whose set is not that of `lag` rounds before; `stretch_on` and
     `stretch_off`, the largest standard deviations of a client's stretches of activity and inactivity, without the first
     and the last one; `variance` of the number of active clients over that of independent ones with the same shares;
-    `within` and `between`, the mean correlation of clients of one group and of two, among the first 1,000 that change;
-    `error_pi` and `error_lambda`, the mean errors of the estimates of pi and lambda, with a prior of one round of each
-    kind ([CAF] section IV-B); `weights`, the largest squared error of 1/(N lambda_i), with lambda the shares of all
-    activities, against pi instead ([Sun] Lemma 2); `rarest`, the share of the rarest client over its pi, minus 1.
+    `within` and `between`, the mean correlation of clients of one group and of two, among those of the first 1,000 that
+    change; `error_pi` and `error_lambda`, the mean errors of the estimates of pi and lambda, with a prior of one round
+    of each kind ([CAF] section IV-B); `weights`, the largest squared error of 1/(N lambda_i), with lambda the shares of
+    all activities, against pi instead ([Sun] Lemma 2); `rarest`, the share of the rarest client over its pi, minus 1.
 
     Args:
         seed: of the roll call, and of the clients' class distributions.

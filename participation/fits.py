@@ -36,8 +36,8 @@ def matched(
         fit: the fitted model. `uniform`: the mean number of active clients. `bernoulli`: each client's share of rounds.
             `markov`: the shares, and the rate at which clients that move return. `markov_pi_lambda`: the shares and
             each client's lag-1 autocorrelation. `cyclic`: the shares, and the mean time from one arrival to the next; a
-            client that never moves does so once in a cycle. `copula`: the shares, and the mean correlation of two
-            clients in a round.
+            client that is never, or always, active is active, or inactive, once in a cycle. `copula`: the shares, and
+            the mean correlation of two clients in a round.
     """
     model = participation(population)
     mask = model.mask if isinstance(model, Trace) else record(model, ROUNDS)

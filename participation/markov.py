@@ -134,9 +134,9 @@ class MarkovPiLambda(TwoStates):
 
     The default is the paper's population ([CAF] section V-A): by `two_level`, half of the clients have pi = 1/2 + g and
     half 1/2 - g. In each half, the first half of the clients has lambda = nu, and the second lambda ~ N(0, eps^2),
-    drawn once; one below what a chain with pi_i can have is raised to that. With `lasting: rare` only the second half
-    of the clients has some with lambda = nu: these are the three classes of the authors' released code, which draws the
-    other lambda from N(eps/2, (eps/2)^2).
+    drawn once; one below what a chain with pi_i can have is raised to that. With `lasting: rare`, lambda = nu occurs
+    in the second half of the clients only, by default the rarely available one: these are the three classes of the
+    authors' released code, which draws the other lambda from N(eps/2, (eps/2)^2).
 
     Args:
         probability: pi_i.
@@ -144,7 +144,7 @@ class MarkovPiLambda(TwoStates):
             time, -1 / log lambda rounds, at fixed availability.
         nu: lambda of the correlated clients.
         eps: standard deviation of lambda of the other clients.
-        lasting: which halves have clients with lambda = nu: `both`, or only the rarely available half (`rare`).
+        lasting: which halves have clients with lambda = nu: `both`, or only the second one (`rare`).
     """
 
     independent = True

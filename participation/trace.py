@@ -133,9 +133,9 @@ class Trace(Participation):
         return np.flatnonzero(self.mask[(t + self.start) % len(self.mask)])
 
     def probability(self, t: int) -> Float[np.ndarray, "m"] | None:
-        if t + self.start >= len(self.mask) and not self.wrap:
-            return np.zeros(self.clients)
         p = self.stationary if self._constant else self._probability
+        if p is not None and t + self.start >= len(self.mask) and not self.wrap:
+            return np.zeros(self.clients)
         return p if p is None or p.ndim == 1 else p[(t + self.start) % len(self.mask)]
 
     @property

@@ -272,10 +272,8 @@ def reproduction(all_judged: Sequence[Judged]) -> str:
 
 
 def findings(all_judged: Sequence[Judged]) -> str:
-    content, own = written(), {one.experiment.name: one for one in all_judged}
     boards = {name: standing(Board.read(name)) for name in names("standard")}
-    for row in content.guide:
-        row.says = row.says.format(*(gap_on(place, boards) for place in row.boards))
+    content, own = guided(boards), {one.experiment.name: one for one in all_judged}
 
     def rests(sentence: Entry) -> str:
         """The claims that a sentence rests on."""
@@ -291,6 +289,14 @@ def findings(all_judged: Sequence[Judged]) -> str:
         board_table=lambda board: markdown(result_table(board, "fedavg")), expectations=expectations,
         orders=orders() if shown else [], picture=ORDERS,
     )  # fmt: skip
+
+
+def guided(boards: Mapping[str, Standing]) -> Entry:
+    """The sentences of FINDINGS.md, those of the guide with their numbers of boards."""
+    content = written()
+    for row in content.guide:
+        row.says = row.says.format(*(gap_on(place, boards) for place in row.boards))
+    return content
 
 
 def gap_on(place: str, boards: Mapping[str, Standing]) -> str:

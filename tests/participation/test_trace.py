@@ -69,6 +69,7 @@ def test_a_random_start_shifts_rounds_and_what_an_oracle_knows():
             assert model.active(t).tolist() == ([] if past else np.flatnonzero(mask[t + model.start]).tolist())
             assert np.array_equal(model.probability(t), [0, 0] if past else p[t + model.start])
     assert starts == {0, 1, 2}
+    assert Trace(Population(2), mask=mask, wrap=False).probability(9) is None  # unknown, also after the end
     assert Trace(Population(2), mask=mask, constant_probability=True).probability(5) == pytest.approx([2 / 3, 2 / 3])
 
 

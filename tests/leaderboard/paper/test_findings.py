@@ -1,6 +1,8 @@
 """FINDINGS.md: the committed page follows from kept results, and every sentence rests on true verdicts."""
 
+import gzip
 import itertools
+import json
 from pathlib import Path
 
 import numpy as np
@@ -9,9 +11,12 @@ from scipy import stats
 
 from rollcall import leaderboard
 from rollcall.benchmark.config.experiment import names
+from rollcall.benchmark.search.board import Board
+from rollcall.benchmark.search.entry import ENDING
 from rollcall.leaderboard.paper.experiment import PaperExperiment
-from rollcall.leaderboard.paper.reproduction import FINDINGS, Judged, findings, orders, written
-from rollcall.leaderboard.runs import unarchive
+from rollcall.leaderboard.paper.reproduction import FINDINGS, Judged, findings, gap_on, guided, orders, written
+from rollcall.leaderboard.runs import PACKAGE, unarchive
+from rollcall.leaderboard.standing import standing
 
 FOLDER = Path(leaderboard.__file__).parent
 
@@ -27,6 +32,20 @@ def test_the_committed_page_is_that_of_the_committed_results(all_judged):
     assert (FOLDER / FINDINGS).read_text(encoding="utf-8") == page
     assert "| MNIST, softmax regression, 20 clients, 5 seeds ‡; a board | mnist 1 |" in page
     assert len(all_judged) == len(names("findings"))
+
+
+def test_a_gap_on_a_board_is_that_of_its_entries():
+    """Of the files, by another library: the interval of SciPy's paired t test."""
+    means = []
+    for method in ("mifa", "scaffold"):
+        content = json.loads(gzip.decompress((PACKAGE / "standard" / "fashion" / f"{method}{ENDING}").read_bytes()))
+        searches = content["cells"]["absences"]
+        means.append([100 * np.mean([run["value"] for run in one["finals"]]) for one in searches])
+    low, high = stats.ttest_rel(*means).confidence_interval()
+    boards = {name: standing(Board.read(name)) for name in names("standard")}
+    told = gap_on("standard/fashion absences mifa scaffold", boards)
+    assert told == f"+{(low + high) / 2:.1f} ± {(high - low) / 2:.1f}"
+    assert any(told in row.says for row in guided(boards).guide)
 
 
 def test_every_sentence_rests_on_the_verdicts_of_the_kept_results(all_judged):
