@@ -28,7 +28,7 @@ from rollcall.leaderboard import render, standing
 from rollcall.leaderboard.cells import Cell, planned_rounds
 from rollcall.leaderboard.figures import board_chart, orders_chart, paper_curves, ranking_curves
 from rollcall.leaderboard.names import label_name, label_text, labelled, method_name, paper_of
-from rollcall.leaderboard.paper import reproduction
+from rollcall.leaderboard.paper import findings, reproduction
 from rollcall.leaderboard.paper.claims import ORDER, PAPERS, VERDICTS, Told, claim_counts, of_papers
 from rollcall.leaderboard.paper.experiment import PaperExperiment, Printed, printed, printed_for
 from rollcall.leaderboard.paper.sentences import claims_list, measured_text, numbers, tally_of, unit_of, words
@@ -311,10 +311,10 @@ def build(folder: Path, shown: Sequence[Shown], again: str) -> str:
     write("index.html", "home", messages=messages, counts=counts, shown=shown, methods=methods, models=models, ids=ids)
     write("claims.html", "claims", claims=claims, verdicts=VERDICTS, rows=claim_counts(told) if whole else [])
     by_name = {one.experiment.name: one for one in shown}
-    findings = reproduction.guided({name: standing.standing(Board.read(name)) for name in names("standard")})
-    orders = reproduction.orders() if whole else []
+    told_on = findings.guided({name: standing.standing(Board.read(name)) for name in names("standard")})
+    orders = findings.orders() if whole else []
     picture = orders_chart([(order, gaps) for order, _, gaps in orders]) if whole else None
-    write("findings.html", "findings", told=findings, by=by_name, orders=orders, picture=picture)
+    write("findings.html", "findings", told=told_on, by=by_name, orders=orders, picture=picture)
     stated = [(one, [of.experiment.name for of in own], verdict) for one, own, verdict in reproduction.stated(told)]
     write("statements.html", "statements", stated=stated, prefixes=PAPERS)
     write("verdicts.html", "verdicts", verdicts=VERDICTS, order=ORDER)

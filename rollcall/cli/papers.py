@@ -72,23 +72,23 @@ def report(
     from rollcall.leaderboard import runs as stored
     from rollcall.leaderboard.figures import orders_chart, paper_curves, printed_chart, save
     from rollcall.leaderboard.kept import papers
-    from rollcall.leaderboard.paper import reproduction as pages
+    from rollcall.leaderboard.paper import findings, reproduction
 
     folders = (stored.PACKAGE, to / RESULTS)
-    all_judged = [pages.Judged(one, stored.unarchive(one.home, *folders)) for one in tracked(papers(), "claims")]
-    texts = {pages.NAME: pages.reproduction(all_judged), pages.FINDINGS: pages.findings(all_judged)}
+    all_judged = [reproduction.Judged(one, stored.unarchive(one.home, *folders)) for one in tracked(papers(), "claims")]
+    texts = {reproduction.NAME: reproduction.reproduction(all_judged), findings.NAME: findings.findings(all_judged)}
     for name, text in texts.items():
         to.mkdir(parents=True, exist_ok=True)
         (to / name).write_text(text, encoding="utf-8")
     for one in tracked([one for one in all_judged if one.ran], "figures"):
-        if one.experiment.name in SHOWN or f"(pictures/{one.experiment.name}.svg)" in texts[pages.FINDINGS]:
+        if one.experiment.name in SHOWN or f"(pictures/{one.experiment.name}.svg)" in texts[findings.NAME]:
             save(paper_curves(one.experiment, one.ran), to / "pictures" / f"{one.experiment.name}.svg")
     compared = printed_chart(all_judged)
     if compared is not None:
-        save(compared, to / pages.PICTURE)
-    if pages.ORDERS in texts[pages.FINDINGS]:
-        save(orders_chart([(order, gaps) for order, _, gaps in pages.orders()]), to / pages.ORDERS)
-    say(f"{to / pages.NAME}, {to / pages.FINDINGS} and {to / 'pictures'}")
+        save(compared, to / reproduction.PICTURE)
+    if findings.PICTURE in texts[findings.NAME]:
+        save(orders_chart([(order, gaps) for order, _, gaps in findings.orders()]), to / findings.PICTURE)
+    say(f"{to / reproduction.NAME}, {to / findings.NAME} and {to / 'pictures'}")
 
 
 def site(

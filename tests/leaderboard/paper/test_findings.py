@@ -14,7 +14,8 @@ from rollcall.benchmark.config.experiment import names
 from rollcall.benchmark.search.board import Board
 from rollcall.benchmark.search.entry import ENDING
 from rollcall.leaderboard.paper.experiment import PaperExperiment
-from rollcall.leaderboard.paper.reproduction import FINDINGS, Judged, findings, gap_on, guided, orders, written
+from rollcall.leaderboard.paper.findings import NAME, findings, gap_on, guided, orders, written
+from rollcall.leaderboard.paper.reproduction import Judged
 from rollcall.leaderboard.runs import PACKAGE, unarchive
 from rollcall.leaderboard.standing import standing
 
@@ -29,7 +30,7 @@ def all_judged():
 
 def test_the_committed_page_is_that_of_the_committed_results(all_judged):
     page = findings(all_judged)
-    assert (FOLDER / FINDINGS).read_text(encoding="utf-8") == page
+    assert (FOLDER / NAME).read_text(encoding="utf-8") == page
     assert "| MNIST, softmax regression, 20 clients, 5 seeds ‡; a board | mnist 1 |" in page
     assert len(all_judged) == len(names("findings"))
 
