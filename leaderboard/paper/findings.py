@@ -91,8 +91,8 @@ def written() -> Entry:
 
 
 def findings(all_judged: Sequence[Judged]) -> str:
-    boards = {name: standing(Board.read(name)) for name in names("standard")}
-    content, own = guided(boards), {one.experiment.name: one for one in all_judged}
+    found = boards()
+    content, own = guided(found), {one.experiment.name: one for one in all_judged}
 
     def rests(sentence: Entry) -> str:
         """The claims that a sentence rests on."""
@@ -104,10 +104,15 @@ def findings(all_judged: Sequence[Judged]) -> str:
         if (one := own.get(f"findings/{name}")) is not None
     ]
     return PAGES.get_template("findings.md").render(
-        told=content, shown=shown, origin=origin, rests=rests, boards=boards.values(),
+        told=content, shown=shown, origin=origin, rests=rests, boards=found.values(),
         board_table=lambda board: markdown(result_table(board, "fedavg")), expectations=expectations,
         orders=orders() if shown else [], picture=PICTURE,
     )  # fmt: skip
+
+
+def boards() -> dict[str, Standing]:
+    """The suite's boards by name, with their kept entries."""
+    return {name: standing(Board.read(name)) for name in names("standard")}
 
 
 def guided(boards: Mapping[str, Standing]) -> Entry:

@@ -21,7 +21,7 @@ from markupsafe import Markup, escape
 from rollcall.benchmark.config.choice import KINDS
 from rollcall.benchmark.config.described import parse
 from rollcall.benchmark.config.errors import SettingError
-from rollcall.benchmark.config.experiment import file_of, names
+from rollcall.benchmark.config.experiment import file_of
 from rollcall.benchmark.config.text import command, counted, first_sentence, strict_json
 from rollcall.benchmark.search.board import Board
 from rollcall.leaderboard import render, standing
@@ -311,10 +311,10 @@ def build(folder: Path, shown: Sequence[Shown], again: str) -> str:
     write("index.html", "home", messages=messages, counts=counts, shown=shown, methods=methods, models=models, ids=ids)
     write("claims.html", "claims", claims=claims, verdicts=VERDICTS, rows=claim_counts(told) if whole else [])
     by_name = {one.experiment.name: one for one in shown}
-    told_on = findings.guided({name: standing.standing(Board.read(name)) for name in names("standard")})
+    found_ours = findings.guided(findings.boards())
     orders = findings.orders() if whole else []
     picture = orders_chart([(order, gaps) for order, _, gaps in orders]) if whole else None
-    write("findings.html", "findings", told=told_on, by=by_name, orders=orders, picture=picture)
+    write("findings.html", "findings", told=found_ours, by=by_name, orders=orders, picture=picture)
     stated = [(one, [of.experiment.name for of in own], verdict) for one, own, verdict in reproduction.stated(told)]
     write("statements.html", "statements", stated=stated, prefixes=PAPERS)
     write("verdicts.html", "verdicts", verdicts=VERDICTS, order=ORDER)

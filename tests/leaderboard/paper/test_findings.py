@@ -11,13 +11,11 @@ from scipy import stats
 
 from rollcall import leaderboard
 from rollcall.benchmark.config.experiment import names
-from rollcall.benchmark.search.board import Board
 from rollcall.benchmark.search.entry import ENDING
 from rollcall.leaderboard.paper.experiment import PaperExperiment
-from rollcall.leaderboard.paper.findings import NAME, findings, gap_on, guided, orders, written
+from rollcall.leaderboard.paper.findings import NAME, boards, findings, gap_on, guided, orders, written
 from rollcall.leaderboard.paper.reproduction import Judged
 from rollcall.leaderboard.runs import PACKAGE, unarchive
-from rollcall.leaderboard.standing import standing
 
 FOLDER = Path(leaderboard.__file__).parent
 
@@ -43,10 +41,9 @@ def test_a_gap_on_a_board_is_that_of_its_entries():
         searches = content["cells"]["absences"]
         means.append([100 * np.mean([run["value"] for run in one["finals"]]) for one in searches])
     low, high = stats.ttest_rel(*means).confidence_interval()
-    boards = {name: standing(Board.read(name)) for name in names("standard")}
-    told = gap_on("standard/fashion absences mifa scaffold", boards)
+    told = gap_on("standard/fashion absences mifa scaffold", boards())
     assert told == f"+{(low + high) / 2:.1f} ± {(high - low) / 2:.1f}"
-    assert any(told in row.says for row in guided(boards).guide)
+    assert any(told in row.says for row in guided(boards()).guide)
 
 
 def test_every_sentence_rests_on_the_verdicts_of_the_kept_results(all_judged):
