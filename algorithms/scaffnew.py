@@ -19,7 +19,7 @@ Cost:
     a K gradients; a models up, a down; memory 2 (n + 1) d + 3 m.
 
 When to use:
-    With full participation, for which it was made. Extended as in FOCUS's released code it may diverge without.
+    With full participation, for which it was made. With partial participation it may diverge.
 
 Differences from the paper:
     A round is everything between two communications. A client receives the new x when it is active again, and only then

@@ -94,10 +94,7 @@ def summarise(model: Participation, mask: Bool[np.ndarray, "T m"]) -> Summary:
         availability=tuple(np.quantile(share, (0, 0.5, 1)).tolist()),
         never=int((share == 0).sum()),
         stationary=None if stated is None else standard_errors(mask, stated),
-        memory=(
-            mean(autocorrelation),
-            None if eigenvalues is None else mean(np.where(np.isnan(autocorrelation), np.nan, eigenvalues)),
-        ),
+        memory=(mean(autocorrelation), None if eigenvalues is None else mean(eigenvalues[~np.isnan(autocorrelation)])),
         together=mean(together[np.triu_indices(len(together), 1)]),
         interval=_quantiles(intervals),
         staleness=_quantiles(staleness),

@@ -21,7 +21,6 @@ from rollcall.leaderboard.paper.reproduction import HERE, PAGES, Entry, Judged, 
 from rollcall.leaderboard.paper.sentences import MARK, RATIO, change, claims_list, interval
 from rollcall.leaderboard.render import markdown
 from rollcall.leaderboard.standing import Standing, expectations, points, result_table, standing
-from rollcall.leaderboard.standing import interval as over_searches
 
 NAME, PICTURE = "FINDINGS.md", "pictures/orders.svg"
 
@@ -126,8 +125,8 @@ def guided(boards: Mapping[str, Standing]) -> Entry:
 def gap_on(place: str, boards: Mapping[str, Standing]) -> str:
     """How far a method is above another, with the 95 % interval over searches; place: `BOARD PATTERN METHOD OTHER`."""
     board, pattern, method, baseline = place.split()
-    values = boards[board].values[pattern]
-    return points(over_searches(values[method] - values[baseline]), "+")
+    gap = boards[board].differences(pattern, baseline)[method]
+    return points((gap.mean, gap.half), "+")
 
 
 def orders() -> list[tuple[Entry, str, list[Gap]]]:
