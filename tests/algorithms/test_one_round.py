@@ -74,5 +74,22 @@ def test_ca_fed_watches_before_it_trains():
         assert update is None
         assert method.traffic(state, call(active, t=t)) == Traffic(up=0, down=0)
     assert work.asked == []
-    update, _ = method.round(state, X, call([0, 2], t=2), work)
+    update, state = method.round(state, X, call([0, 2], t=2), work)
     assert update.tolist() == pytest.approx([(1 / (4 / 5) - 4 / (3 / 5)) / 3, 6 / (3 / 5) / 3])
+    assert method.traffic(state, call([0, 2], t=2)) == Traffic(up=2, down=2)
+
+
+def test_ca_fed_takes_the_mean_loss_for_clients_that_were_never_active():
+    known = {"stationary": vector(0.5, 0.5, 0.5), "correlation": vector(0, 0, 0)}
+    method = CAFed()
+    _, state = method.round(method.init(X, 3), X, call([0, 2], **known), Fixed((1.0, 7.0, 3.0)))
+    assert state.Fh.tolist() == [1.0, 2.0, 3.0]
+
+
+def test_ca_fed_with_a_least_loss_of_zero():
+    """eps(all) = 2. Without client 2 it is (1 + 2) / 2 + 4 kappa2 (1/3)^2 3: less than 2 if kappa2 < 3/8."""
+    known = {"stationary": vector(0.5, 0.5, 0.5), "correlation": vector(0, 0, 0.9)}
+    for kappa2, included in ((0.45, [1, 1, 1]), (0.3, [1, 1, 0])):
+        method = CAFed(kappa2=kappa2, least="zero")
+        _, state = method.round(method.init(X, 3), X, call([0, 1, 2], **known), Fixed())
+        assert (state.q > 0).tolist() == included
