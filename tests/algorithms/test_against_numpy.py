@@ -44,7 +44,7 @@ def follow(path, name, options, u, h, mask, K, eta, alpha, p, **known):
     for t, on in enumerate(mask):
         A = torch.from_numpy(np.arange(len(u)) if name == "local_sgd" else np.flatnonzero(on))
         call = Round(t, A, eta(t), torch.tensor(alpha), probability=torch.tensor(p[t]), **told)
-        update, state = method.round(state, x, call, Clients(u, h, K, eta(t)))
+        update, state = method.round(state, x, call, Clients(u, h, K, eta(t), options.get("rho", 0.0)))
         x = x if update is None else x + update
         assert np.abs(x.numpy() - path[t + 1]).max() < 1e-10 * size
 
@@ -94,6 +94,7 @@ OPTIONS = [
     ("fedstale", {"oracle": False}, {}),
     ("fedstale", {"oracle": False, "empty": "skip", "beta": 0.9}, {}),
     ("fedavgm", {"beta": 0.5, "eta_g": 0.7}, {"beta": 0.5, "rate": 0.7}),
+    ("fednova", {"rho": 0.6}, {}),  # the clients' momentum
 ]
 
 
