@@ -1,9 +1,10 @@
-"""Which clients train, traffic, and CA-Fed by hand; `test_against_numpy` has the numbers of all methods."""
+"""Which minibatches each method computes, and CA-Fed by hand; `test_against_numpy` has the numbers of all methods."""
 
 import pytest
 import torch
+from clients import Clients
 
-from rollcall.algorithms import CAFed, Round, Traffic
+from rollcall.algorithms import ALGORITHMS, KNOWLEDGE, CAFed, Round, Traffic
 
 MOVES = torch.tensor([[1.0, 0.0], [0.0, 2.0], [-4.0, 6.0]], dtype=torch.float64)
 
@@ -93,3 +94,31 @@ def test_ca_fed_with_a_least_loss_of_zero():
         method = CAFed(kappa2=kappa2, least="zero")
         _, state = method.round(method.init(X, 3), X, call([0, 1, 2], **known), Fixed())
         assert (state.q > 0).tolist() == included
+
+
+class Recorded(Clients):
+    """Clients that write down whose gradients of which minibatch are asked for, and how often `sgd` is."""
+
+    def __init__(self, K):
+        super().__init__(torch.zeros(3, 1).double(), torch.ones(3).double(), K, 0.1)
+        self.minibatches, self.trained = [], 0
+
+    def gradients(self, clients, x, step):
+        self.minibatches += [(i, step) for i in clients.tolist()]
+        return super().gradients(clients, x, step)
+
+    def sgd(self, clients, start, **options):
+        self.trained += 1
+        return super().sgd(clients, start, **options)
+
+
+@pytest.mark.parametrize("name", ALGORITHMS)
+def test_all_methods_compute_the_same_minibatches(name):
+    """Each active client's minibatches 0 to K_i - 1, by one call of `sgd` or each once by `gradients`."""
+    method = ALGORITHMS[name]()
+    K = [1, 1, 1] if "one_step" in method.needs else [2, 1, 3]
+    work, x, known = Recorded(K), vector(1.0), {name: vector(0.5, 0.5, 0.5) for name in KNOWLEDGE}
+    method.round(method.init(x, 3), x, call([0, 2], **known), work)
+    own = [(i, k) for i in (0, 2) for k in range(K[i])]
+    before = [(0, 0), (2, 0)] if name == "ca_fed" else []  # its losses
+    assert (sorted(work.minibatches), work.trained) in [(own, 0), (before, 1)]
