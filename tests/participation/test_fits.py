@@ -15,6 +15,7 @@ def test_fits_by_hand():
     # Shares 2/5, 2/5, 1/5, 0; arrivals 1, 2, 1, 0 (client 0 and round 0: the last round is off); 10 cells of moving clients are off.
     options = {name: options(MASK) for name, (_, options) in FITS.items()}
     assert options["uniform"] == {"per_round": 1}
+    assert FITS["uniform"][1](~MASK) == {"per_round": 3}
     assert options["bernoulli"]["probability"].tolist() == [0.4, 0.4, 0.2, 0]
     assert options["markov"]["off_on"] == pytest.approx(4 / 10)
     assert options["cyclic"]["length"] == 4  # three clients that move, 5 rounds each, 4 arrivals: 3.75
@@ -70,6 +71,7 @@ def test_features_of_a_trace_by_hand(monkeypatch):
     assert table["trace"]["day"] == pytest.approx(np.corrcoef(on[:-24], on[24:])[0, 1])
     assert table["trace"]["week"] == pytest.approx(np.corrcoef(on[:-168], on[168:])[0, 1])
     assert table["trace"]["shares"] == pytest.approx(1)
+    assert table["trace"]["pairs"] == pytest.approx(np.corrcoef(mask[: len(on)].T)[np.triu_indices(3, 1)].mean())
     assert table["bernoulli"]["shares"] == pytest.approx(1, abs=0.01)
     # Client 0 and 1 change once in 12 rounds: 1 - 2/12 without the ends. Client 2: P(on|on) = 0, P(on) = 1/48.
     assert table["markov_pi_lambda"]["lag 1"] == pytest.approx((2 * (1 - 2 / 12) - 1 / 47) / 3, abs=0.02)
