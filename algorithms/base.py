@@ -341,14 +341,16 @@ class Algorithm(ABC, Generic[State]):
     training loop passes the state from round to round and saves it in checkpoints; it does not read it.
 
     Attributes:
-        search_space: the option that a board searches besides the rates, at most one, with its domain, such as
-            `beta=uniform(0,1)`.
         needs: what the settings of a run must meet: `one_step` (K = 1), `no_momentum` (of the clients' SGD) and
             `plain_server` (its optimizer is SGD with lr 1 and no momentum).
     """
 
-    search_space: ClassVar[str] = ""
     needs: ClassVar[tuple[str, ...]] = ()
+
+    @property
+    def search_space(self) -> str:
+        """The option that a board searches besides the rates, at most one, with its domain: `beta=uniform(0,1)`."""
+        return ""
 
     @property
     def properties(self) -> Properties:

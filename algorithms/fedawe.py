@@ -55,7 +55,11 @@ class FedAWE(Algorithm[StaleModels]):
     clip: Positive | None = None
 
     needs = ("plain_server",)
-    search_space = "eta_g=loguniform(0.01,3)"
+
+    @property
+    def search_space(self) -> str:
+        least = 0.01 if self.clip is None else 0.3  # without a limit, long absences need small steps
+        return f"eta_g=loguniform({least},3)"
 
     @property
     def properties(self) -> Properties:

@@ -121,7 +121,7 @@ class Board:
         Args:
             label: of the method.
             method: as an experiment file has it.
-            text: its option and the domain, `OPTION=DOMAIN`; by default `search_space` of its class.
+            text: its option and the domain, `OPTION=DOMAIN`; by default its `search_space`.
 
         Raises:
             SettingError: it has no such option, does not allow the values, or would search more than one.
@@ -130,7 +130,7 @@ class Board:
         # A method with a server step of its own allows no server rate.
         shared = self.search.space
         allowed = {path: one for path, one in shared.items() if refusal(spec, path, domain(path, one)) is None}
-        text = text or getattr(read("algorithm", method).factory, "search_space", "")
+        text = text or getattr(read("algorithm", method).build(), "search_space", "")
         own = {
             path if path.startswith("algorithm.") else f"algorithm.{path}": one
             for path, one in (assignments(text) if text else {}).items()

@@ -289,6 +289,12 @@ def test_boards_of_the_suite():
     for name, spec in digits.conditions("fedavg").items():  # written once
         assert fashion.conditions("fedavg")[name]["participation"] == spec["participation"]
     assert [digits.finals(search) for search in range(5)] == [[0, 1], [2, 3], [4, 5], [6, 7], [8, 9]]
+    spaces = {label: digits.space(label, digits.methods[label]) for label in ("fedau", "fedawe", "fedawe_clip")}
+    assert spaces["fedau"] == digits.search.space | {"algorithm.cutoff": "randint(10,200)"}
+    # FedAWE has no server rate; with the limit its own factor has the others' range.
+    rate = {"local.lr": digits.search.space["local.lr"]}
+    assert spaces["fedawe"] == rate | {"algorithm.eta_g": "loguniform(0.01,3)"}
+    assert spaces["fedawe_clip"] == rate | {"algorithm.eta_g": digits.search.space["server.lr"]}
     with pytest.raises(
         SettingError, match="board: 'quickstart' is not allowed; must be one of standard/digits, standard/fashion"
     ):
