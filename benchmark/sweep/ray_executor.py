@@ -6,6 +6,8 @@ A trial of Tune is one run of an experiment, or a sample of a search with all it
 import logging
 import math
 import os
+import signal
+import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import count
@@ -112,7 +114,7 @@ def _connect(address: str) -> str:
     # Ray alone would also join a cluster that somebody else started on this machine.
     address = address or os.environ.get("RAY_ADDRESS") or "local"
     host, _, port = address.rpartition(":")
-    before = ray_constants.ENABLE_RAY_CLUSTER
+    before, of_sigterm = ray_constants.ENABLE_RAY_CLUSTER, signal.getsignal(signal.SIGTERM)
     try:
         if port.isdigit():
             create_connection((host, int(port)), timeout=10).close()  # Ray tries for minutes before it gives up
@@ -132,6 +134,8 @@ def _connect(address: str) -> str:
         ) from error
     finally:
         ray_constants.ENABLE_RAY_CLUSTER = before
+        if of_sigterm is not None and threading.current_thread() is threading.main_thread():
+            signal.signal(signal.SIGTERM, of_sigterm)  # Ray's handler ends the process, and no trial would save
 
 
 class Work(NamedTuple):

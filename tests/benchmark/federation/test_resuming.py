@@ -145,9 +145,11 @@ class Slow(MIFA):
 @pytest.mark.fault
 @pytest.mark.full
 @pytest.mark.usefixtures("one_ray")
-@pytest.mark.parametrize("executor", ["ray", "inline"])
-def test_ctrl_c_in_a_sweep(executor, store, tmp_path, capsys):
-    """The whole process group gets SIGINT, as from a terminal."""
+@pytest.mark.parametrize(
+    ("executor", "number"), [("ray", signal.SIGINT), ("ray", signal.SIGTERM), ("inline", signal.SIGINT)]
+)
+def test_a_signal_in_a_sweep(executor, number, store, tmp_path, capsys):
+    """The whole process group gets SIGINT, as from a terminal; the process alone gets SIGTERM, as from a scheduler."""
     (tmp_path / "slow.py").write_text(SLOW.replace("FOLDER", str(tmp_path)))
     rounds, every = 100, 10
     settings = MARKOV | {"algorithm": f"{tmp_path}/slow.py:Slow", "rounds": rounds, "evaluation": {"every": every}}
@@ -165,7 +167,7 @@ def test_ctrl_c_in_a_sweep(executor, store, tmp_path, capsys):
         assert run.poll() is None, run.stderr.read()
         assert time.monotonic() - begun < 240
         time.sleep(0.05)
-    os.killpg(run.pid, signal.SIGINT)
+    (os.killpg if number == signal.SIGINT else os.kill)(run.pid, number)
     out, err = run.communicate(timeout=120)
     assert run.returncode == 130, err
     assert "Rerun the command to resume." in out
