@@ -3,6 +3,7 @@
 A trial of Tune is one run of an experiment, or a sample of a search with all its runs, in one process.
 """
 
+import gc
 import logging
 import math
 import os
@@ -68,6 +69,7 @@ class _Started(NamedTuple):
 
 
 _started: _Started | None = None
+_freed = -math.inf  # when this process last freed what ended trials left
 
 
 def start_ray(address: str = "") -> None:
@@ -217,6 +219,7 @@ def rollcall_trial(config: dict[str, Any], shared: dict[str, Any]) -> None:
     keep_freed_memory()
     collect_garbage_seldom()
     torch.set_num_threads(1)
+    _free_ended_trials()
     # After two seconds, Tune would fail the next trial of this process if this one still saves its checkpoint.
     os.environ["TUNE_FUNCTION_THREAD_TIMEOUT_S"] = "600"
     if not Path(os.environ.get("ROLLCALL_DATA", "")).is_absolute():  # else this machine has a place of its own
@@ -269,6 +272,17 @@ def rollcall_trial(config: dict[str, Any], shared: dict[str, Any]) -> None:
                 tune.report(row, checkpoint=Checkpoint.from_directory(carried) if keep else None)
             if folder.finished < rounds:
                 return
+
+
+def _free_ended_trials() -> None:
+    """Free what ended trials of this process left, seldom, since it takes as long as a small trial.
+
+    Something of Tune's holds a trial's models beyond its end, and Ray's own collections have made them old by then.
+    """
+    global _freed
+    if monotonic() - _freed > 10:
+        gc.collect()
+        _freed = monotonic()
 
 
 @dataclass(eq=False)
