@@ -49,12 +49,10 @@ def free_cycles() -> Iterator[None]:
     """
     gc.freeze()
     gc.unfreeze()  # all objects are in the old generation now, so that those of the block are found in a millisecond
-    before = gc.get_stats()[2]["collections"]
     try:
         yield
     finally:
-        # A full collection in the block, which Ray makes while trials wait, has made its objects old, too.
-        gc.collect(1 if gc.get_stats()[2]["collections"] == before else 2)
+        gc.collect(1)
 
 
 class Interrupted(Exception):

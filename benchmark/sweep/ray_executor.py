@@ -275,9 +275,9 @@ def rollcall_trial(config: dict[str, Any], shared: dict[str, Any]) -> None:
 
 
 def _free_ended_trials() -> None:
-    """Free what ended trials of this process left, seldom, since it takes as long as a small trial.
+    """Free the models of trials that ended in this process; seldom, since a full collection takes long.
 
-    Something of Tune's holds a trial's models beyond its end, and Ray's own collections have made them old by then.
+    Under Ray something holds them beyond the end of `run_job`, which looks for cycles among new objects alone.
     """
     global _freed
     if monotonic() - _freed > 10:
