@@ -53,6 +53,7 @@ class FedPBC(Algorithm[LocalModels]):
     eta_g: float = 1.0
 
     needs = ("plain_server",)
+    search_space = "eta_g=loguniform(0.3,3)"
     properties: ClassVar[Properties] = Properties(
         limit="elsewhere", asks_all=True, changes_while_inactive=("models",), stores="clients"
     )
