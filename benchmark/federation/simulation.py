@@ -143,6 +143,7 @@ def simulate(
             val_check_interval=1,  # see `Rounds`
         )
         with ExitStack() as stack:
+            stack.callback(_detach, callbacks)
             if run is not None:
                 stack.enter_context(run.locked())
                 if _has_result(run, trial):  # another process may have run it meanwhile
@@ -429,6 +430,13 @@ def _train(trainer: Trainer, federation: Federation, records: Records, trial: Tr
         if isinstance(end.__context__, KeyboardInterrupt):  # Lightning turns it into an exit with code 1
             raise end.__context__ from None
         raise
+
+
+def _detach(callbacks: Sequence[Callback]) -> None:
+    """Remove the methods of the federation that Lightning sets on callbacks, which would keep its models alive."""
+    for callback in callbacks:
+        for name in ("log", "log_dict"):
+            vars(callback).pop(name, None)
 
 
 def _numpy(vector: torch.Tensor) -> np.ndarray:

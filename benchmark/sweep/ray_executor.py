@@ -3,7 +3,6 @@
 A trial of Tune is one run of an experiment, or a sample of a search with all its runs, in one process.
 """
 
-import gc
 import logging
 import math
 import os
@@ -69,7 +68,6 @@ class _Started(NamedTuple):
 
 
 _started: _Started | None = None
-_freed = -math.inf  # when this process last freed what ended trials left
 
 
 def start_ray(address: str = "") -> None:
@@ -219,7 +217,6 @@ def rollcall_trial(config: dict[str, Any], shared: dict[str, Any]) -> None:
     keep_freed_memory()
     collect_garbage_seldom()
     torch.set_num_threads(1)
-    _free_ended_trials()
     # After two seconds, Tune would fail the next trial of this process if this one still saves its checkpoint.
     os.environ["TUNE_FUNCTION_THREAD_TIMEOUT_S"] = "600"
     if not Path(os.environ.get("ROLLCALL_DATA", "")).is_absolute():  # else this machine has a place of its own
@@ -272,17 +269,6 @@ def rollcall_trial(config: dict[str, Any], shared: dict[str, Any]) -> None:
                 tune.report(row, checkpoint=Checkpoint.from_directory(carried) if keep else None)
             if folder.finished < rounds:
                 return
-
-
-def _free_ended_trials() -> None:
-    """Free the models of trials that ended in this process; seldom, since a full collection takes long.
-
-    Under Ray something holds them beyond the end of `run_job`, which looks for cycles among new objects alone.
-    """
-    global _freed
-    if monotonic() - _freed > 10:
-        gc.collect()
-        _freed = monotonic()
 
 
 @dataclass(eq=False)
