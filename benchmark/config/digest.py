@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -84,6 +85,8 @@ def written(value: Any) -> Any:
     """
     if isinstance(value, np.generic):
         value = value.item()
+    if isinstance(value, os.PathLike):
+        value = os.fspath(value)
     if value is None or isinstance(value, bool | int):
         return value
     if isinstance(value, str):

@@ -27,8 +27,15 @@ from rollcall.benchmark.config.digest import serialised
 from rollcall.benchmark.config.dotted import merged
 from rollcall.benchmark.config.errors import SettingError, listed, near
 from rollcall.benchmark.config.metric import OVER, Metric, MetricName, Metrics
+from rollcall.benchmark.config.trial import Analysis, Trial
 
 LIBRARY = Path(__file__).parents[1] / "experiments"
+
+
+def is_setting(axis: str) -> bool:
+    """Whether an axis is a setting, `algorithm.beta`; else, as `p2`, its values map dotted settings to values."""
+    first = axis.partition(".")[0]
+    return first in Trial.model_fields or first in Analysis.model_fields
 
 
 def named(choice: Any) -> Any:
@@ -326,11 +333,19 @@ class Experiment(Settings):
                 labels = tuple(selected(f"set {path}", self.axes.get("algorithm", {}), [method]))
                 own.append(Override(when={"algorithm": labels}, set={setting: values[0]}))
         axes = {path: labelled(values) for path, values in settings.items() if ":" not in path}
-        varied = self._with_grids(lambda grid: grid | {path: axes[path] for path in axes if path in grid})
-        overrides = tuple(
-            one.model_copy(update={"set": {path: value for path, value in one.set.items() if path not in axes}})
-            for one in self.overrides
+
+        def others(chosen: Any) -> Any:
+            """Values by dotted setting without those that are varied."""
+            whole = not isinstance(chosen, Mapping)
+            return chosen if whole else {path: value for path, value in chosen.items() if path not in axes}
+
+        varied = self._with_grids(
+            lambda grid: {
+                axis: axes.get(axis, values if is_setting(axis) else {one: others(values[one]) for one in values})
+                for axis, values in grid.items()
+            }
         )
+        overrides = tuple(one.model_copy(update={"set": others(one.set)}) for one in self.overrides)
         return varied.model_copy(update={"grid": self.grid | axes, "overrides": (*overrides, *own)})
 
     def only(self, conditions: Mapping[str, list[Any]]) -> Self:

@@ -10,7 +10,7 @@ from typing import Any
 from rollcall.benchmark.config.digest import digest, flatten, run_name, serialised
 from rollcall.benchmark.config.dotted import merged, put_all
 from rollcall.benchmark.config.errors import SettingError
-from rollcall.benchmark.config.experiment import Experiment, Panel
+from rollcall.benchmark.config.experiment import Experiment, Panel, is_setting
 from rollcall.benchmark.config.trial import Analysis, Trial
 
 
@@ -118,8 +118,5 @@ def _of_panel(experiment: Experiment, name: str, panel: Panel) -> Iterator[GridP
 
 
 def _settings(axis: str, value: Any) -> Mapping[str, Any]:
-    """Values by dotted setting. If the axis is not a setting (`p2`), its value maps dotted settings to values."""
-    first = axis.partition(".")[0]
-    if first in Trial.model_fields or first in Analysis.model_fields or not isinstance(value, Mapping):
-        return {axis: value}
-    return value
+    """The values that an axis sets, by dotted setting."""
+    return {axis: value} if is_setting(axis) or not isinstance(value, Mapping) else value

@@ -1,9 +1,11 @@
 """The user's own code: loading it, what identifies it in a digest, and the place of an error in it."""
 
 import ast
+import copyreg
 import hashlib
 import inspect
 import marshal
+import operator
 import re
 import sys
 import traceback
@@ -14,8 +16,9 @@ from functools import cache, partial
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
-from types import ModuleType
+from types import CodeType, ModuleType
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -129,25 +132,52 @@ def plain(value: Any) -> Any:
     return value if inspect.isclass(value) or inspect.isroutine(value) else type(value)
 
 
+_known: WeakKeyDictionary[Any, tuple[list[CodeType], str]] = WeakKeyDictionary()
+"""By class or function: its code, and the text of its file when `source_of` first read it."""
+
+
 def source_of(value: Any) -> Source:
-    """The file of a class or function, or of the class of an instance; without a file (a notebook), its definition."""
+    """The file of a class or function, or of the class of an instance; without a file (a notebook), its definition.
+
+    Raises:
+        SourceError: the file was changed, and the class or function still has its earlier code.
+    """
     thing = plain(value)
-    with suppress(TypeError):  # a builtin
-        file = inspect.getsourcefile(thing)
-        if file is not None and Path(file).is_file() and thing.__module__ in sys.modules:
-            return Source(str(Path(file).resolve()), decoded(Path(file)))
+    if (file := _file_of(thing)) is not None:
+        own = vars(thing).values() if inspect.isclass(thing) else (thing,)
+        code = [one.__code__ for one in own if inspect.isfunction(one)]
+        text = decoded(file)
+        known, first = _known.setdefault(thing, (code, text))
+        if text != first and len(known) == len(code) and all(map(operator.is_, known, code)):
+            raise SourceError(f"{file}: was changed after {thing.__name__} was imported; reload it, or restart Python")
+        _known[thing] = code, text
+        return Source(str(file), text)
     try:
         text = inspect.getsource(thing)
     except (OSError, TypeError):
         text = fingerprint(thing)
-    return Source(f"{getattr(thing, '__name__', 'object')}.txt", text)
+    return Source(_without_file(thing), text)
+
+
+def _file_of(thing: Any) -> Path | None:
+    """The file of a class or function; None if it is in no file."""
+    with suppress(TypeError):  # a builtin
+        file = inspect.getsourcefile(thing)
+        if file is not None and Path(file).is_file() and thing.__module__ in sys.modules:
+            return Path(file).resolve()
+    return None
+
+
+def _without_file(thing: Any) -> str:
+    """The name for the code of a class or function that is in no file."""
+    return f"{getattr(thing, '__name__', 'object')}.txt"
 
 
 def address_of(value: Any) -> str:
     """The name under which a file of settings finds a class or function again; `python:NAME` if nothing leads to it."""
     thing = plain(value)
     if thing.__qualname__.isidentifier():
-        return f"{source_of(value).file}:{thing.__qualname__}"
+        return f"{_file_of(thing) or _without_file(thing)}:{thing.__qualname__}"
     return f"python:{thing.__qualname__.rpartition('.')[2]}"
 
 
@@ -260,7 +290,11 @@ def _parts_of(value: Any) -> list[Any]:
     if inspect.isfunction(value):
         cells = [cell.cell_contents for cell in value.__closure__ or ()]
         return [marshal.dumps(value.__code__, 2), value.__defaults__, cells]  # 2: without marks that vary
-    return [vars(value)] if hasattr(value, "__dict__") else [type(value).__qualname__]
+    reduce = copyreg.dispatch_table.get(type(value))
+    with suppress(Exception):  # what pickle would write; attributes alone miss slots, and what C code holds
+        reduced = reduce(value) if reduce else value.__reduce_ex__(2)
+        return [reduced] if isinstance(reduced, str) else [*reduced[:3], *map(list, filter(None, reduced[3:5]))]
+    return [vars(value)] if hasattr(value, "__dict__") else [type(value).__qualname__]  # such as a lock
 
 
 # Errors.

@@ -54,6 +54,10 @@ def test_settings_can_be_varied_also_below_an_axis():
     below = Experiment.model_validate(BASE).only({"algorithm": ["mifa"]}).varied({"algorithm.memory": ["updates"]})
     assert [t.algorithm.options for t in trials(below)] == [{"wait_for_all": True, "memory": "updates"}] * 2
 
+    panel = {"grid": {"T": {"few": {"rounds": 4, "local.lr": 0.3}, "many": {"rounds": 9, "local.lr": 0.1}}}}
+    varied = Experiment.model_validate(BASE | {"panels": {"one": panel}}).varied({"seed": [7], "rounds": [2]})
+    assert [(t.rounds, t.local.lr) for t in trials(varied)] == [(2, 0.3), (2, 0.1)] * 2  # of two methods
+
 
 @pytest.mark.parametrize("axes", [["algorithm.wait_for_all", "algorithm"], ["algorithm", "algorithm.wait_for_all"]])
 def test_the_options_of_a_part_are_set_after_the_part_in_any_order_of_the_axes(axes):
