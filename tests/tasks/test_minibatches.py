@@ -5,6 +5,7 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from keys import keyed
 
 from rollcall.tasks import Minibatches, quadratic
 from rollcall.tasks.base import Holdings
@@ -19,6 +20,14 @@ def test_an_epoch_shows_every_sample_once():
         seen = [batches.rows(0, 3 * epoch + step) for step in range(3)]
         assert [len(rows) for rows in seen] == [3, 3, 1]
         assert sorted(np.concatenate(seen)) == list(range(10, 17))
+
+
+def test_the_order_of_an_epoch_is_that_of_its_key():
+    batches = Minibatches(PARTS, 3, seed=5)
+    for client, epoch in ((0, 0), (0, 2), (2, 1)):
+        n = int(batches.per_epoch[client])
+        seen = np.concatenate([batches.rows(client, n * epoch + step) for step in range(n)])
+        assert seen.tolist() == keyed(5, "minibatch", client, epoch).permutation(PARTS[client]).tolist()
 
 
 def test_a_small_client_sees_all_it_has():
@@ -68,6 +77,8 @@ def test_dropped_batches():
     whole = Minibatches(parts, 3, seed=1)
     assert batches.rows(0, 1).tolist() == whole.rows(0, 1).tolist()
     assert batches.rows(0, 2).tolist() == whole.rows(0, 3).tolist()  # the next epoch begins a step earlier
+    assert batches.mean.tolist() == [3, 1, 3]
+    assert whole.mean == pytest.approx([7 / 3, 1, 2])
 
 
 @pytest.mark.parametrize("seed", [0, 7, 2**32 - 1, 2**40])
