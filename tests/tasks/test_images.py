@@ -1,19 +1,24 @@
 """Image tasks: pixels, ridge, some labels alone, and a plain Trainer."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 import torch
+from keys import keyed
 from lightning.pytorch import Trainer
 from runs import TRAINER
 from sklearn.datasets import load_digits
+from sklearn.model_selection import train_test_split
 from torch import nn
 
 from rollcall.benchmark.federation.simulation import quiet
 from rollcall.tasks import digits
+from rollcall.tasks.partitions import dirichlet
 
 
 def test_digits_are_those_of_scikit_learn():
-    _, data = digits(0, clients=5)
+    task, data = digits(0, clients=5)
     (train, train_labels), (test, test_labels) = data.splits["train"], data.splits["test"]
     assert train.shape == (1437, 1, 8, 8)
     assert test.shape == (360, 1, 8, 8)
@@ -21,9 +26,24 @@ def test_digits_are_those_of_scikit_learn():
     pixels = np.rint(torch.cat([train, test]).flatten(1).numpy() / 255 * 16).astype(int)
     labels = torch.cat([train_labels, test_labels]).numpy()
     genuine = load_digits()
-    ours = np.column_stack([labels, pixels])
-    theirs = np.column_stack([genuine.target, genuine.data.astype(int)])
-    assert np.array_equal(ours[np.lexsort(ours.T)], theirs[np.lexsort(theirs.T)])
+    theirs = train_test_split(
+        np.column_stack([genuine.target, genuine.data]), test_size=0.2, random_state=0, stratify=genuine.target
+    )
+    assert np.array_equal(np.column_stack([labels, pixels]), np.concatenate(theirs))
+    normalised = task.normalised(torch.cat([train, test]))
+    assert normalised.mean().item() == pytest.approx(0, abs=0.0002)
+    assert normalised.std().item() == pytest.approx(0.3759 / 0.3762, abs=0.0002)  # 0.3760 before the pixels are rounded
+
+
+def test_held_out_samples_follow_the_key_and_leave_the_training_samples():
+    _, whole = digits(3, clients=4)
+    _, data = digits(3, clients=4, validation=0.25, partition=partial(dirichlet, alpha=0.5))
+    held_out = np.sort(keyed(3, "validation").permutation(1437)[:359])
+    for split, rows in (("validation", held_out), ("train", np.delete(np.arange(1437), held_out))):
+        for column, expected in zip(data.splits[split], whole.splits["train"], strict=True):
+            assert torch.equal(column, expected[rows])
+    labels = data.splits["train"][1].numpy()
+    assert data.histogram.tolist() == [[(labels[rows] == c).sum() for c in range(10)] for rows in data.parts]
 
 
 def test_ridge_is_weight_decay_on_all_parameters():
