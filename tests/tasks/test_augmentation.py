@@ -79,6 +79,16 @@ def test_draws_follow_the_key_alone():
     assert not torch.equal(CropFlip(2, padding=2)(pixels, k), whole)
 
 
+def test_a_draw_for_each_minibatch_and_crops_without_a_flip():
+    pixels, k = images(), keys()
+    k[100:] += torch.tensor([0, 1, -100])  # the next minibatch
+    places = list(found(pixels, CropFlip(1, padding=2)(pixels, k), padding=2))
+    once = CropFlip(1, padding=2, per="minibatch")(pixels, k)
+    assert list(found(pixels, once, padding=2)) == [places[0]] * 100 + [places[100]] * 100
+    upright = CropFlip(1, padding=2, flip=False)(pixels, k)
+    assert list(found(pixels, upright, padding=2)) == [(down, right, False) for down, right, _ in places]
+
+
 def test_the_border_is_black_or_the_mean_colour():
     """Padding by 3 of images of one pixel: most crops show the border alone."""
     mean, std = (0.2, 0.5, 0.7), (0.1, 0.2, 0.3)
