@@ -41,6 +41,7 @@ def test_layers_and_parameters_of_the_papers_networks(name):
     network = build(name)
     assert [type(layer).__name__ for layer in network] == kinds
     assert [count(layer) for layer in network if count(layer)] == parameters
+    assert [layer.p for layer in network if isinstance(layer, nn.Dropout)] == [0.2] * kinds.count("Dropout")
     assert network(torch.zeros(2, *shape(name))).shape == (2, 3 if name == "harrak_mnist" else 10)
     # The numbers that documentation tells.
     assert f"{sum(parameters):,} parameters" in MODELS[name].__doc__
