@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import torch
 import torchmetrics
+from keys import keyed
 from lightning.pytorch import LightningModule, Trainer
 from runs import TRAINER
 from torch import nn
@@ -241,12 +242,16 @@ def test_clients_with_names_and_own_test_samples():
 
 
 def test_shares_held_out_are_of_all_training_samples():
-    """Two clients with 30 samples each: half for validation, 12 for test, and 3 stay."""
+    """Two clients with 30 samples each: half for validation, 12 for test, and 3 stay; by the client's keys."""
     data = supervised(C[0], None, line(3), clients=2, validation=0.5, test_share=0.4)(1)[1]
-    assert [np.bincount(data.owner(split)).tolist() for split in ("validation", "test")] == [[15, 15], [12, 12]]
-    assert data.parts.sizes.tolist() == [3, 3]
-    kept = np.concatenate([data.splits[split][0] for split in ("train", "validation", "test")])
-    assert sorted(map(tuple, kept)) == sorted(map(tuple, X.astype(np.float32)))
+    for client, mine in enumerate(iid(LABELS[0], 2, 1).rows):
+        mine = keyed(1, "validation", client).permutation(mine)
+        rest = keyed(1, "test", client).permutation(np.sort(mine[15:]))
+        for split, rows in (("validation", mine[:15]), ("test", rest[:12]), ("train", rest[12:])):
+            inputs = data.splits[split][0][data.owner(split) == client]
+            assert torch.equal(inputs, torch.from_numpy(X[np.sort(rows)]).float())
+        assert data.histogram[client].tolist() == [(LABELS[0][rest[12:]] == c).sum() for c in range(3)]
+    assert [np.bincount(data.owner(split)).tolist() for split in ("train", "test")] == [[3, 3], [12, 12]]
 
 
 def test_a_trial_divides_no_samples_that_have_owners():
