@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from keys import keyed
 
 from rollcall.tasks.partitions import (
     PARTITIONS,
@@ -126,6 +127,14 @@ def test_by_class_draws_proportions_over_clients():
     assert np.abs(between).max() < 4 / 20
 
 
+def test_by_class_a_client_s_distribution_is_that_of_its_expected_samples():
+    q = keyed(7, "partition", 0).dirichlet([2.0] * 5, size=4)
+    due = [[n * q[c, i] for c, n in enumerate((400, 100, 50, 250))] for i in range(5)]
+    parts = dirichlet_by_class(LABELS, 5, 7, alpha=2.0)
+    assert np.abs(histogram(parts, LABELS) - due).max() <= 1
+    assert parts.classes == pytest.approx(np.array([[n / sum(row) for n in row] for row in due]))
+
+
 @pytest.mark.parametrize("partition", [dirichlet, dirichlet_by_class])
 def test_draws_that_leave_a_client_too_small_are_repeated(partition):
     minimum, options = 25, {"alpha": 0.5}
@@ -174,6 +183,9 @@ SIX = {"labels": np.array([0, 1, 1, 0, 2, 2]), "clients": 3}
         ("by_label", {"sizes": [1, 1, 1, 1, 2], "clients": 6}, r"partition.sizes: .*2 clients are to hold label 4, .* 0 samples"),
         ("from_file", SIX | {"assignment": [0, 1, 2]}, r"assignment: int64 of shape \(3,\) .*must be 6 whole numbers"),
         ("from_file", SIX | {"assignment": [0, 1, 2, 3, 0, 0]}, r"assignment: client 3 of sample 3 .*\[-1, 2\]"),
+        ("from_file", SIX | {"assignment": [0, 1, 2, 0, 0, -2]}, r"assignment: client -2 of sample 5 .*\[-1, 2\]"),
+        ("from_file", SIX | {"assignment": [0, 1, 2, 0, 0, 0.5]}, r"assignment: float64 of .* must be 6 whole numbers"),
+        ("from_file", SIX | {"assignment": [0, 1, 2, 0, 0, np.nan]}, "assignment: float64 of .* must be 6 whole numbers"),
     ],
 )  # fmt: skip
 def test_impossible_partitions_are_refused(name, options, complaint):
