@@ -138,6 +138,17 @@ def test_what_is_never_guessed(tmp_path, columns, options, complaint):
         numbered(tmp_path, columns, **options)
 
 
+def test_numbers_as_categories_a_constant_and_a_client_without_samples(tmp_path):
+    sites = np.repeat(["B", "A", "C"], [20, 5, 15])
+    columns = {"x": np.arange(40) % 3, "constant": 7.0, "site": sites}
+    with pytest.warns(UserWarning, match="left out 5 rows of 1 clients"):
+        data = numbered(tmp_path, columns, categories=["x"], empty_clients="keep", test=0.0)[1]
+    assert data.names == ("A", "B", "C")
+    assert data.parts.sizes.tolist() == [0, 20, 15]
+    rows = [*range(20), *range(25, 40)]
+    assert data.splits["train"][0].tolist() == [[0, *(float(row % 3 == value) for value in range(3))] for row in rows]
+
+
 def test_a_log_is_joined_by_name(tmp_path):
     """EU is client 0 and NA client 1, in the table and in the log; the log has a third site."""
     (tmp_path / "log.csv").write_text("client,start,end\nNA,0,600\nEU,600,1200\nSA,0,1200\n")
