@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import torch
+from keys import keyed
 from scipy.optimize import approx_fprime, minimize
 
 from rollcall.tasks import cauchy, fedpbc_quadratic, quadratic, ridge, sun_synthetic
@@ -106,11 +107,14 @@ def test_targets_follow_the_law():
     u = targets(data)
     assert u.shape == (50, 2000)
     assert [rows.tolist() for rows in data.parts] == [[i] for i in range(50)]
-    # 2000 draws of sd 0.1: means within 4 standard errors, 0.009; client 0 is the paper's i = 1.
+    # 2000 draws of sd 0.1: means within 4 standard errors, 0.009.
     assert u.mean(axis=1) == pytest.approx(np.arange(1, 51) / 1000, abs=0.009)
     assert u.std(axis=1) == pytest.approx(np.full(50, 0.1), rel=0.08)
     assert abs(np.corrcoef(u)[np.triu_indices(50, 1)]).max() < 0.12  # clients are drawn apart
     assert task.optimum.numpy() == pytest.approx(u.mean(axis=0), rel=1e-12)
+    draw = keyed(3, "fedpbc quadratic").normal(size=(50, 2000))
+    for i in range(1, 51):  # client 0 is the paper's i = 1
+        assert u[i - 1] == pytest.approx(i / 1000 + 0.1 * draw[i - 1], rel=1e-12)
 
 
 RIDGE = {"clients": 3, "samples": 7, "dimension": 4, "noise": 0.5, "ridge": 0.3}
@@ -138,6 +142,9 @@ def test_ridge_loss_and_gradient_of_a_client_are_the_formulas():
         assert loss.item() == pytest.approx(ridge_loss(x, A, b, 0.3), rel=1e-14)
         (gradient,) = torch.autograd.grad(loss, [task.x])
         assert gradient.numpy() == pytest.approx(ridge_slope(x, A, b, 0.3), rel=1e-13)
+    optimum = task.optimum.numpy()
+    relative = np.sqrt(((x - optimum) ** 2).sum() / (optimum**2).sum())
+    assert task.metrics(data.splits["train"])["relative_error"].item() == pytest.approx(relative, rel=1e-13)
 
 
 @pytest.mark.parametrize("options", [RIDGE, RIDGE | {"ridge": 0.0, "theta_spread": 2.0, "scale_spread": 1.0}])
@@ -170,6 +177,19 @@ def test_ridge_data_follow_their_law():
     assert not torch.equal(one, other)
 
 
+def test_spread_ridge_data_by_hand():
+    """theta_i = theta + theta_spread N(0, I), and A_i times exp(scale_spread N(0, 1)), from the keyed numbers."""
+    _, data = ridge(5, clients=3, samples=7, dimension=4, noise=0.5, theta_spread=2.0, scale_spread=0.7)
+    theta = keyed(5, "ridge theta").normal(size=4)
+    for i, (A, b) in enumerate(arrays(data)):
+        draw = keyed(5, "ridge client", i)
+        own, scale = theta + 2.0 * draw.normal(size=4), np.exp(0.7 * draw.normal())
+        u, rows, noise = draw.uniform(0.5, 1, 7), draw.normal(size=(7, 4)), draw.normal(size=7)
+        for j in range(7):
+            assert A[j] == pytest.approx(scale * u[j] * rows[j], rel=1e-12)
+            assert b[j] == pytest.approx(A[j] @ own + 0.5 * noise[j], rel=1e-12)
+
+
 def sun_loss(x, A, b):
     return np.mean(np.log(0.5 * (A @ x + b) ** 2 + 1))
 
@@ -194,6 +214,18 @@ def test_robust_loss_gradient_and_metrics_are_the_formulas():
     assert metrics["loss"].item() == pytest.approx(mean, rel=1e-14)
     assert metrics["gap"].item() == pytest.approx(mean - least, rel=1e-12)
     assert metrics["distance"].item() == pytest.approx(np.linalg.norm(x - optimum), rel=1e-14)
+
+
+def test_robust_data_by_hand():
+    """Variances: 100 of a, 1 of mu_i and of theta_i, (2/i)^2 of A_i, and 0.25 of the noise; from the keyed numbers."""
+    _, data = sun_synthetic(3, clients=4, samples=5, dimension=2)
+    a = 10 * keyed(3, "sun a").normal()
+    for i, (A, b) in enumerate(arrays(data), start=1):
+        draw = keyed(3, "sun client", i)
+        mu = a + draw.normal()
+        theta = mu + draw.normal(size=2)
+        assert A == pytest.approx(2 / i * draw.normal(size=(5, 2)), rel=1e-12)
+        assert b == pytest.approx(A @ theta + 0.5 * draw.normal(size=5), rel=1e-12)
 
 
 def test_no_descent_from_anywhere_beats_the_optimum():
