@@ -265,3 +265,17 @@ def test_cauchy_losses_against_differences_and_a_search():
         assert np.mean(slopes) == pytest.approx(approx_fprime([x], F)[0], rel=1e-4, abs=1e-7)
     with pytest.raises(ValueError, match=r"targets: shape \(2, 2\)"):
         cauchy(0, targets=np.ones((2, 2)))
+
+
+@pytest.mark.parametrize("u", [[0, 50037, 1e5], [0, 0, 1.4, 1.4, 1e6, 1e6 + 2, 1e6 + 2, 1e6 + 2]])
+def test_the_best_of_far_minima_is_found(u):
+    """In the second case the values at the targets rank the minima wrongly."""
+
+    def F(x):
+        return np.mean(np.log((x - np.array(u)) ** 2 / 2 + 1))
+
+    found = [minimize(F, [start], method="Nelder-Mead", tol=1e-9) for start in u]
+    best = min(found, key=lambda end: end.fun)
+    task, _ = cauchy(0, targets=u)
+    assert task.optimum.item() == pytest.approx(best.x[0], abs=1e-3)
+    assert task.least == pytest.approx(best.fun, rel=1e-12)
