@@ -99,6 +99,7 @@ class Supervised:
             (labels, clients, seed) that returns `Parts` or a list of the samples' numbers for each client.
         owners: by split (`train`, `test`) the client of each sample, a number or a name, instead of `clients` and
             `partition`. With `test`, each client is also evaluated on its own test samples (`evaluation.by: [client]`).
+            Without `train`, the clients are those of `partition`, and the owners their numbers from 0.
         validation, test_share: shares of each client's training samples that are held out as the splits `validation`
             and `test`.
         empty_clients: of `ClientData`.
@@ -293,6 +294,12 @@ def _owners(
         if owner.dtype.kind == "f" and (owner == np.rint(owner)).all():  # as pandas makes whole numbers
             given[split] = owner.astype(np.int64)
     if "train" not in given:
+        for split, owner in given.items():
+            if owner.dtype.kind not in "biu":
+                raise ValueError(
+                    f"owners: names or fractions for {split} are not allowed without owners for train; must be whole "
+                    "numbers from 0"
+                )
         return None, given
     ids, numbers = np.unique(np.concatenate(list(given.values())), return_inverse=True)
     return tuple(map(str, ids)), dict(zip(given, np.split(numbers, [len(next(iter(given.values())))]), strict=False))

@@ -192,6 +192,8 @@ WRONG = [  # arguments, options, and the message
     ((*R, line()), {"owners": {"train": [None] * 60}}, "owners: 60 missing ones for train are not allowed"),
     ((*R, line()), {"owners": {"train": [0] * 60}, "clients": 3}, "owners: are not allowed beside clients"),
     ((*R, line()), {"owners": {"train": [0, 1]}}, r"owners: shape \(2,\) for train is not allowed; must be \[60\]"),
+    ((*R, line()), {"owners": {"test": ["a"] * 11}}, "owners: names or fractions for test are not allowed without owners for train; must be whole"),
+    ((*R, line()), {"owners": {"test": [0.5] * 11}}, "owners: names or fractions for test are not allowed without owners for train; must be whole"),
     ((*R, line()), {"validation": 0.001}, "validation: 0.001 is not allowed; no client would hold out a sample"),
 ]  # fmt: skip
 
@@ -237,6 +239,7 @@ def test_clients_with_names_and_own_test_samples():
         one_round(kept, algorithm="fedawe")
     whole = np.arange(60) % 2.0  # pandas makes floats of whole numbers
     assert supervised(*CLASSIFICATION, line(3), owners={"train": whole})(0)[1].names == ("0", "1")
+    assert supervised(*C, line(3), owners={"test": whole[:11]})(0)[1].owner("test").tolist() == [0, 1] * 5 + [0]
     held = supervised(C[0], None, line(3), clients=3, test_share=0.3)(1)[1]
     assert np.bincount(held.owner("test")).tolist() == [6, 6, 6]
 
