@@ -1,4 +1,4 @@
-"""Participation with memory: two-state Markov chains ([PBC] Table III, [CAF] sections II and V-A)."""
+"""Participation with memory: two-state Markov chains ([PBC] Table III, [CAF] sections III-A, III-D and V-A)."""
 
 from math import inf
 from typing import Literal
@@ -127,7 +127,7 @@ class MarkovVarying(Chain):
 
 
 class MarkovPiLambda(TwoStates):
-    """A two-state Markov chain for each client with availability pi_i and correlation lambda_i ([CAF] section II).
+    """A two-state Markov chain for each client with availability pi_i and correlation lambda_i ([CAF] section III-D).
 
     P(on|on) = lambda + (1 - lambda) pi and P(on|off) = (1 - lambda) pi. The chain starts from pi. In each round the
     active set is read first, then the chain makes a transition.
