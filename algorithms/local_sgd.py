@@ -9,11 +9,11 @@ Cost:
     m K gradients; m models up, m down; memory 0.
 
 When to use:
-    As the reference: what a method could reach if every client answered in every round.
+    As the reference without absences: FedAvg if every client were active in every round.
 
 Differences from the paper:
-    None. It ignores the active set A and serves as a reference: no method under partial participation is expected to do
-    better.
+    None. It ignores the active set A, so it is the reference without absences. With several local steps it keeps FedAvg's
+    drift, which SCAFFOLD and FOCUS remove even under partial participation.
 """
 
 from dataclasses import dataclass

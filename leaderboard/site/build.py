@@ -52,7 +52,10 @@ KNOWLEDGE = {
 LIMITS = {
     "optimum": "converges to the optimum, whatever the probabilities",
     "optimum on average": "is at the optimum on average over rounds",
-    "shares": "converges to the optimum of an objective in which clients weigh as often as they answer",
+    "shares": (
+        "converges to the optimum of an objective in which a client weighs by its expected share in the mean over the "
+        "active clients"
+    ),
     "probabilities": "converges to the optimum of an objective in which clients weigh by their probability",
     "elsewhere": "has no declared limit",
 }
