@@ -276,7 +276,8 @@ def result_table(standing: Standing, baseline: str) -> Table:
         loss = max(standing.losses(method, control).values(), default=(math.nan, math.nan))
         marks = standing.entries[method].marks
         row: list[Shown] = [method, points(interval(standing.ranks[method]))]
-        row += [f"{count_best(standing, method)} of {len(names)}", *(accuracy(method, name) for name in names)]
+        possible = len(standing.conditions(method))
+        row += [f"{count_best(standing, method)} of {possible}", *(accuracy(method, name) for name in names)]
         row += [f"{worst[0]:.1f} {worst[1]}", points(loss), " ".join(SYMBOLS.get(one, one) for one in marks.knows)]
         rows.append([*row, marks.stores, f"{marks.up}+{marks.down}", "yes" if marks.absent else ""])
     heads = [METHOD_COLUMN, Column("mean rank", group="rank"), Column("best group in", group="rank")]
@@ -470,7 +471,9 @@ def verdicts(standing: Standing) -> dict[str, tuple[str, str]]:
     if equal:
         verdict, top = none_above(values["equal"], "fedavg", MARGIN, len(standing.board.methods) - 1)
         verdict = "open" if standing.missing and verdict != "contradicted" else verdict
-        found["nothing to correct"] = (verdict, f"{top} {points((equal[top].mean, equal[top].half), '+', MARGIN)}")
+        end = "begins" if verdict == "contradicted" else "ends"
+        lead = points((equal[top].mean, equal[top].half), "+", MARGIN)
+        found["nothing to correct"] = (verdict, f"{top} {lead}, the interval that {end} highest")
     if "fedavg_known" in coupled:
         one = (coupled["fedavg_known"].mean, coupled["fedavg_known"].half)
         speaks = standing.board.experiment.base  # the larger board extends the smaller one
@@ -498,7 +501,8 @@ def none_above(table: pd.DataFrame, baseline: str, size: float, k: int) -> tuple
     """The verdict on "no method is more than a size above the baseline", and the method that decides.
 
     It holds if the 95 % interval of each method lies below the size. One method above it is enough against it, so there
-    the intervals of the k methods of the board have the level 1 - 0.05 / k.
+    the intervals of the k methods of the board have the level 1 - 0.05 / k. The method that decides is the one whose
+    interval ends highest or, if the verdict is `contradicted`, begins highest.
     """
     leads = table.drop(columns=baseline).sub(table[baseline], axis=0)
     strict = {str(method): interval(leads[method], 1 - LEVEL / k) for method in leads}

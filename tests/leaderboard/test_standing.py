@@ -69,9 +69,11 @@ def test_all_methods_decide_whether_one_is_above_fedavg_not_the_one_with_the_lar
     wide = {"mifa": 1.0, "scaffold": 40.0}
     shown = entered(noises=wide, equal_mifa=1.0, equal_scaffold=0.96)
     verdict, measured = verdicts(shown)["nothing to correct"]
-    assert (verdict, measured) == ("undecided", "scaffold +1.0 ± 5.0")
+    assert (verdict, measured) == ("undecided", "scaffold +1.0 ± 5.0, the interval that ends highest")
     half, strict = (stats.t.ppf(1 - level / 2, 4) * 0.1 / 5**0.5 for level in (0.05, 0.05 / k))
     assert judged(equal_mifa=2 + (half + strict) / 2)["nothing to correct"] == "undecided"  # above 2 at 95 % alone
+    measured = ("contradicted", "mifa +2.5 ± 0.1, the interval that begins highest")
+    assert verdicts(entered(noises={"scaffold": 40.0}, equal_mifa=2.5))["nothing to correct"] == measured
     assert judged(equal_mifa=2 + 1.01 * strict)["nothing to correct"] == "contradicted"
     assert judged(equal_mifa=2 - 1.01 * half)["nothing to correct"] == "holds"
 
@@ -147,6 +149,9 @@ def test_patterns_that_methods_cannot_have_are_empty():
     found = tables(shown, "fedavg")
     row = next(row for row in found["loss from equal"].rows if row[0] == "mifa")
     assert row[1:] == [""] * 5
+    place = found["test accuracy"].titles.index("best group in")
+    best = {row[0]: row[place] for row in found["test accuracy"].rows}
+    assert best == {name: "4 of 4" if name == "mifa" else "5 of 5" for name in methods}  # none is shown to be better
     column = found["minus the best"].titles.index("cyclic")
     assert {row[column] for row in found["minus the best"].rows} == {""}
     assert len(board_chart(shown).to_dict()["concat"]) == 5
