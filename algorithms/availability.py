@@ -111,7 +111,7 @@ class AvailabilityAware(Algorithm[State]):
 
 @dataclass(frozen=True)
 class AvailabilityWeighted(AvailabilityAware[Watch | Nothing]):
-    """Base class of methods that weight clients by their long-run availability, and remember nothing else."""
+    """Base class of methods that weight clients by their long-run availability, and store nothing else."""
 
     ends: ClassVar[Properties] = Properties()
     """The method's properties, except those that depend on `oracle`."""
