@@ -12,8 +12,8 @@ When to use:
     As the reference without absences: FedAvg if every client were active in every round.
 
 Differences from the paper:
-    None. It ignores the active set A, so it is the reference without absences. With several local steps it keeps FedAvg's
-    drift, which SCAFFOLD and FOCUS remove even under partial participation.
+    None. It ignores the active set A, so it is the reference without absences. With several local steps it keeps
+    FedAvg's drift, which SCAFFOLD and FOCUS remove even under partial participation.
 """
 
 from dataclasses import dataclass
