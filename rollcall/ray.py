@@ -46,6 +46,7 @@ def trainable(experiment: Experiment | str | Path, store: Path | str = "runs") -
         if error := run_job(trial, run.path, reports, callbacks=[reports]):
             raise RuntimeError(error)
         if not reports.ended:
+            reports.rest()
             tune.report({**next(reversed(run.rows()), {}), "state": run.state, "error": ""})
 
     return rollcall_trial

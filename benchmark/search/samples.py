@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from copy import deepcopy
+from pathlib import Path
 from statistics import fmean
 from typing import Any
 
@@ -14,6 +15,7 @@ from rollcall.benchmark.config.dotted import put_all
 from rollcall.benchmark.config.errors import SettingError
 from rollcall.benchmark.config.experiment import Search
 from rollcall.benchmark.config.metric import Metric
+from rollcall.benchmark.config.source import decoded
 from rollcall.benchmark.config.trial import Trial
 from rollcall.benchmark.federation.run_folder import RunFolder
 from rollcall.benchmark.process import Interrupted
@@ -99,6 +101,7 @@ def search_with_ray(
     runs = [trial.digest for cell in cells for point in drawn[cell.name] for trial in cell.trials(point)]
     shared = len(set(runs)) < len(runs)  # runs of two cells, which two trials cannot run at once
     together = not searcher and scheduler == "none" and not shared
+    sources = {} if together else Samples(cells, metric, drawn).sources  # a later cell would have other code
     for group in [cells] if together else [[cell] for cell in cells]:
         plan, cell = Samples(group, metric, drawn), group[0]
         space: dict[str, Any] | None = None
@@ -111,6 +114,8 @@ def search_with_ray(
         grid, errors, stopped = run_plan(plan, execution.store / home, execution, space, **tuning)
         if grid is None or stopped:
             raise Interrupted(INTERRUPTED)
+        if changed := [file for file, text in sources.items() if decoded(Path(file)) != text]:
+            raise SettingError(f"{changed[0]} was changed during the search; undo the change, and rerun the command")
         grids.append(grid)
         failed |= errors
         if searcher and cell.space:

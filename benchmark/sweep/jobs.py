@@ -61,9 +61,14 @@ class Job:
 
     @property
     def changed(self) -> list[str]:
-        """The modules of the suite whose code is not that of the run in the folder, as far as the folder says."""
-        now = code_of(self.trial)
-        return sorted(module for module, code in self.folder.status.get("code", {}).items() if code != now.get(module))
+        """The modules of the suite, and the user's files, that are not those of the run, as far as its folder says.
+
+        A user's file that settings name is in the digest; one behind the name of an entry point is not.
+        """
+        status = self.folder.status
+        now = code_of(self.trial) | {name: source.digest[:10] for name, source in self.trial.copies.items()}
+        then = status.get("code", {}) | status.get("sources", {})
+        return sorted(name for name, code in then.items() if code != now.get(name))
 
 
 class Sweep:

@@ -9,6 +9,8 @@ import os
 import signal
 import threading
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from copy import deepcopy
 from dataclasses import dataclass, field
 from itertools import count
 from pathlib import Path
@@ -34,14 +36,14 @@ os.environ.update(
 import ray
 from ray import tune
 from ray._private import ray_constants
-from ray.exceptions import RayError
+from ray.exceptions import RayError, RayTaskError
 from ray.tune import Checkpoint, ResultGrid
 from ray.tune.search import BasicVariantGenerator
 
 from rollcall.benchmark.config.digest import unpack
 from rollcall.benchmark.config.errors import SettingError
 from rollcall.benchmark.config.grid import read_trial
-from rollcall.benchmark.config.source import supply
+from rollcall.benchmark.config.source import supply, told
 from rollcall.benchmark.federation.module import Federation
 from rollcall.benchmark.federation.run_folder import RunFolder, replacing
 from rollcall.benchmark.process import collect_garbage_seldom, keep_freed_memory, stop_requests
@@ -219,6 +221,8 @@ def rollcall_trial(config: dict[str, Any], shared: dict[str, Any]) -> None:
     torch.set_num_threads(1)
     # After two seconds, Tune would fail the next trial of this process if this one still saves its checkpoint.
     os.environ["TUNE_FUNCTION_THREAD_TIMEOUT_S"] = "600"
+    with suppress(OSError):  # Tune works in a folder of its own; another machine may not have this one
+        os.chdir(shared["directory"])
     if not Path(os.environ.get("ROLLCALL_DATA", "")).is_absolute():  # else this machine has a place of its own
         os.environ["ROLLCALL_DATA"] = shared["data"]
     plan: Plan = shared["plan"]
@@ -265,6 +269,7 @@ def rollcall_trial(config: dict[str, Any], shared: dict[str, Any]) -> None:
                 keep = len(work.milestones) > 1 or not shared["home"]
                 # A failure is a result, too, so that Tune writes no error files.
                 row = {**plan.score(config, folders, rounds), "state": folder.state, "error": error}
+                reports.rest()
                 reports.last = row
                 tune.report(row, checkpoint=Checkpoint.from_directory(carried) if keep else None)
             if folder.finished < rounds:
@@ -323,6 +328,11 @@ class Reports(Callback):
         self.rows = []
         return self.asked
 
+    def rest(self) -> None:
+        """Report what is left but the last evaluation, with which the end of the run is reported."""
+        for row in [] if self.pause else self.rows[:-1]:
+            tune.report(row)
+
 
 @dataclass(eq=False)
 class _Attempt(tune.Callback, tune.Stopper):
@@ -331,6 +341,7 @@ class _Attempt(tune.Callback, tune.Stopper):
     Attributes:
         errors: of the trials that failed, by name.
         stop: the file that asks all trials to save and end. The waiting ones then start, and do nothing.
+        stopper: a copy of the user's.
         saved: whether all trials that were running then have ended.
         lost: why Ray was lost, if it was.
     """
@@ -341,6 +352,7 @@ class _Attempt(tune.Callback, tune.Stopper):
     requested: Callable[[], bool]
     errors: dict[str, str]
     stop: Path = Path()
+    stopper: Callable[[str, dict[str, Any]], bool] | None = None
     saved: bool = False
     lost: str = ""
     looked: float = 0.0
@@ -348,6 +360,8 @@ class _Attempt(tune.Callback, tune.Stopper):
     def fit(self, space: Mapping[str, Any] | None, tuning: Mapping[str, Any]) -> ResultGrid | None:
         """Run Tune until all trials have ended, a stop is requested, or Ray is lost."""
         execution, home, kept = self.execution, self.home, self.execution.callbacks
+        self.stopper = deepcopy(execution.stop)  # Tune's objects serve one experiment of Tune
+        tuning = {**tuning, "scheduler": deepcopy(tuning.get("scheduler"))}
         loggers = os.environ.get("TUNE_DISABLE_AUTO_CALLBACK_LOGGERS", "0")
         home.parent.mkdir(parents=True, exist_ok=True)
         with TemporaryDirectory(prefix=".tune-", dir=home.parent) as folder:
@@ -358,6 +372,7 @@ class _Attempt(tune.Callback, tune.Stopper):
                 "home": "" if execution.storage else str(home),
                 "begun": {str(file.relative_to(home)): file.read_bytes() for file in begun if file.is_file()},
                 "data": str(root().resolve()),
+                "directory": os.getcwd(),
                 "stop": str(self.stop),
                 "every": execution.checkpoint_every,
                 # A report takes milliseconds of the driver, which has hundreds of trials; one a second is enough.
@@ -416,10 +431,10 @@ class _Attempt(tune.Callback, tune.Stopper):
         return {}
 
     def __call__(self, trial_id: str, result: dict[str, Any]) -> bool:
-        return self.execution.stop is not None and self.execution.stop(trial_id, result)
+        return self.stopper is not None and self.stopper(trial_id, result)
 
     def stop_all(self) -> bool:
-        return self.saved or bool(getattr(self.execution.stop, "stop_all", bool)())
+        return self.saved or bool(getattr(self.stopper, "stop_all", bool)())
 
     def on_step_begin(self, iteration: int, trials: list[Any], **_: Any) -> None:
         if monotonic() - self.looked < 0.5:
@@ -460,8 +475,11 @@ class _Attempt(tune.Callback, tune.Stopper):
         if ray_died():
             return
         work, times = self.plan.work(trial.config), "once" if trial.num_failures == 1 else f"{trial.num_failures} times"
-        error = f"its process died {times}; memory may have run out. Rerun the command to resume from its checkpoint"
+        reason = f"its process died {times}; memory may have run out"
+        if isinstance(raised := trial.get_pickled_error(), RayTaskError):  # outside the run, such as a full disk of Ray
+            reason = told(raised.cause)
+        error = f"{reason}. Rerun the command to resume from its checkpoint"
         for folder in (RunFolder(self.home / name) for name in work.folders):
             if folder.state_now == "interrupted":
-                folder.fail(error, f"{error}\n\nRay's report:\n{trial.get_pickled_error() or 'none'}\n")
+                folder.fail(error, f"{error}\n\nRay's report:\n{raised or 'none'}\n")
         self.errors[work.name] = error

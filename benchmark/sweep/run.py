@@ -126,14 +126,15 @@ def run_jobs(jobs: Sequence["Job"], execution: Execution, table: Callable[[], st
     if not jobs or not (todo or os.environ.get("MLFLOW_TRACKING_URI")):
         return Sweep(jobs, ())
     view = View(jobs, execution.console)
-    with mirrored(jobs[0].experiment, execution, table), view.progress, repeating(view.look, 1.0):
-        if todo and execution.executor == "ray":
-            from rollcall.benchmark.sweep.ray_executor import Plan, run_plan
+    with mirrored(jobs[0].experiment, execution, table), view.progress:
+        with repeating(view.look, 1.0):
+            if todo and execution.executor == "ray":
+                from rollcall.benchmark.sweep.ray_executor import Plan, run_plan
 
-            grid, failed, _ = run_plan(Plan(todo), todo[0].folder.path.parent, execution)
-        else:
-            failed = run_inline(todo, execution.checkpoint_every)
-        view.end(failed)
+                grid, failed, _ = run_plan(Plan(todo), todo[0].folder.path.parent, execution)
+            else:
+                failed = run_inline(todo, execution.checkpoint_every)
+        view.end(failed)  # two threads must not end the same job
     return Sweep(jobs, todo, failed, grid)
 
 

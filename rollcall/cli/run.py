@@ -1,6 +1,7 @@
 """`rollcall run` and `rollcall tune`."""
 
 import sys
+from contextlib import suppress
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
@@ -82,9 +83,11 @@ def _run(plan: Plan, jobs: list["Job"], execution: Execution, redo: bool) -> "Sw
 
     Raises SettingError: a setting is not allowed, or a run folder is damaged.
     """
+    from rollcall.benchmark.federation.run_folder import InUse
     from rollcall.benchmark.sweep.jobs import check, refuse_other_data
     from rollcall.leaderboard.boards import own_table
 
+    before = {job: job.folder.status for job in jobs} if redo else {}
     changed = [job for job in jobs if job.finished and job.changed and not job.folder.in_use]
     if changed:
         modules = ", ".join(sorted({module for job in changed for module in job.changed}))
@@ -101,8 +104,9 @@ def _run(plan: Plan, jobs: list["Job"], execution: Execution, redo: bool) -> "Sw
     for folder in others:
         say(f"Its data have changed: {folder.path.name}; run again now", err)
     for job in anew:
-        if job.folder.path.exists():
-            rmtree(job.folder.path)
+        with suppress(InUse), job.folder.locked():  # another terminal may do the same
+            if job.folder.status == before[job]:
+                rmtree(job.folder.path)
     if not all(job.ended for job in jobs):
         plan.check_metrics()
         plan.record(execution.store)

@@ -111,16 +111,19 @@ def clean(
 
 
 def _stale(home: Path, known: set[str]) -> dict[Path, str]:
-    """The run folders of trials without a known digest, and of failed ones; damaged ones are left for `doctor`."""
+    """The run folders of trials without a known digest, and of those that failed without an earlier result.
+
+    Damaged ones are left for `doctor`.
+    """
     stale = {}
     for folder in run_folders(home, below=False):
         run = RunFolder(folder)
         try:
             status = run.status
-            state, digest = status["state"], status["digest"]
+            failed, digest = status["state"] == "failed" and not run.finished, status["digest"]
         except (ValueError, KeyError):
             continue
-        if not run.in_use and (digest not in known or state == "failed"):
+        if not run.in_use and (digest not in known or failed):
             stale[folder] = "failed" if digest in known else UNLISTED
     return stale
 

@@ -7,8 +7,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from rollcall import SettingError, simulate
+from rollcall import SettingError, Trial, simulate
 from rollcall.benchmark.config.choice import read
+from rollcall.benchmark.sweep.jobs import Job
 
 PACKAGE = Path(__file__).parents[1] / "support" / "example_plugin"
 TRIAL = {
@@ -41,3 +42,16 @@ def test_a_trial_uses_it(installed):
     assert len(read("partition", "every_nth").build(np.array([0, 1, 0]), 2, 0).rows) == 2
     with pytest.raises(SettingError, match=r"must be one of local_sgd, .*square_root; or your own as"):
         read("algorithm", "square_roots")
+
+
+def test_a_new_version_of_its_code_is_told(installed):
+    """The digest has the name of an entry point alone."""
+    trial = Trial.read(TRIAL)
+    job = Job(trial, "own", installed)
+    simulate(trial, folder=job.folder.path)
+    assert (job.finished, job.changed) == (True, [])
+    file = installed / "rollcall_example.py"
+    file.write_text(file.read_text() + "# another version\n")
+    sys.modules.pop("rollcall_example")  # as in another process
+    after = Job(Trial.read(TRIAL), "own", installed)
+    assert (after.trial.digest, after.changed) == (trial.digest, ["rollcall_example.py"])

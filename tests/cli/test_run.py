@@ -15,7 +15,7 @@ from rollcall import simulate
 from rollcall.benchmark.config.base import load_yaml
 from rollcall.benchmark.config.errors import SettingError
 from rollcall.benchmark.federation.run_folder import RunFolder
-from rollcall.benchmark.sweep import run
+from rollcall.benchmark.sweep import jobs, run
 from rollcall.cli.options import execution
 
 METHOD = '''
@@ -173,6 +173,12 @@ def test_what_other_code_computed_is_told_and_redone_on_request(store, tmp_path,
         code, _, err = rollcall(capsys, *arguments, "--redo-changed", *wrong)
         assert (code, told_so in err.splitlines()[-1]) == (2, True)
         assert files["fedpbc-seed1"].exists()
+    with monkeypatch.context() as patch:  # another terminal has run it again meanwhile
+        again = json.dumps(written["fedpbc-seed1"] | {"updated": 0.5})
+        patch.setattr(jobs, "check", lambda *_: files["fedpbc-seed1"].write_text(again))
+        assert "0 run now, 4 before" in rollcall(capsys, *arguments, "--redo-changed")[1]
+    assert files["fedpbc-seed1"].read_text() == again
+    files["fedpbc-seed1"].write_text(json.dumps(other))
     _, out, err = rollcall(capsys, *arguments, "--redo-changed")
     assert (f"{told}run again now" in err, "1 run now, 3 before" in out) == (True, True)
     after = {name: json.loads(file.read_text()) for name, file in files.items()}

@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from types import SimpleNamespace
 from typing import ClassVar
 
 import pytest
@@ -55,7 +56,7 @@ def test_a_run_is_an_experiment_of_tune(declared, tmp_path):
         def on_trial_result(self, iteration, trials, trial, result, **info):
             self.rounds.append((trial.config["algorithm"], trial.config["seed"], result["round"]))
 
-    seen, how = Seen(), {"settings": {"evaluation.every": [5]}, "mlflow": False}
+    seen, how = Seen(), {"settings": {"evaluation.every": [5], "evaluation.at": [[19]]}, "mlflow": False}
     inline = rollcall.run(tiny(), store=tmp_path / "inline", executor="inline", **how)
     result = rollcall.run(tiny(), store=tmp_path / "ray", callbacks=[seen], **how)
     assert set(result.frame["state"]) == {"finished"}
@@ -67,10 +68,10 @@ def test_a_run_is_an_experiment_of_tune(declared, tmp_path):
             assert (one.folder.path / name).read_bytes() == (other.folder.path / name).read_bytes()
     for name in ("fedavg", "fedpbc"):  # every evaluation is reported; the last one with the end of the run
         rounds = [t for algorithm, seed, t in seen.rounds if (algorithm, seed) == (name, 0)]
-        assert [t for i, t in enumerate(rounds) if t not in rounds[:i]] == [0, 5, 10, 15, 20]
+        assert [t for i, t in enumerate(rounds) if t not in rounds[:i]] == [0, 5, 10, 15, 19, 20]
     best = result.grid.get_best_result("train/distance", "min")
     assert best.metrics["train/distance"] == result.frame["train/distance"].min()
-    assert set(best.config) == {"panel", "algorithm", "evaluation.every", "seed"}
+    assert set(best.config) == {"panel", "algorithm", "evaluation.every", "evaluation.at", "seed"}
     again = rollcall.run(tiny(), store=tmp_path / "ray", **how)
     assert (again.grid, again.finished, again.frame.equals(result.frame)) == (None, 0, True)
 
@@ -121,6 +122,81 @@ def test_schedulers_of_tune_stop_samples(scheduler, declared, tmp_path):
     alone = rollcall.simulate(next(tmp_path.rglob("trial.yaml"))).history  # segments change nothing
     folder = RunFolder(next(tmp_path.rglob("trial.yaml")).parent)
     assert folder.history()["train/distance"].tolist() == alone["train/distance"].tolist()[: len(folder.history())]
+
+
+def test_tunes_objects_are_copied_for_each_of_its_experiments(declared, tmp_path, monkeypatch):
+    """A used scheduler is refused by Tune, and a stopper that has stopped all trials would stop the next cell."""
+    import ray
+
+    class Once(declared.Stopper):
+        rows = 0
+
+        def __call__(self, trial_id, result):
+            self.rows += 1
+            return False
+
+        def stop_all(self):
+            return self.rows >= 9
+
+    tuner, fits = declared.Tuner.fit, []
+
+    def dies_once(own):
+        fits.append(tuner(own))
+        if len(fits) == 1:
+            raise RuntimeError from ray.exceptions.OutOfMemoryError("killed")
+        return fits[-1]
+
+    monkeypatch.setattr(declared.Tuner, "fit", dies_once)
+    options = {"metric": "train/distance", "samples": 2, "rounds": 9, "mlflow": False, "scheduler": "asha"}
+    space = {"local.lr": declared.choice([0.1, 0.2])}
+    tuning = rollcall.tune(tiny(), space, store=tmp_path, seeds=(5,), stop=Once(), **options)
+    assert len(fits) == 3
+    assert {cell: one["rounds"] for cell, one in tuning.best.items()} == {"fedavg": 9, "fedpbc": 9}
+
+
+def test_a_search_whose_own_code_changes_stops(declared, tmp_path):
+    """The second cell would have other code than its answer is looked for under."""
+    file = tmp_path / "own.py"
+    file.write_text("from rollcall.algorithms.fedavg import FedAvg\n\nclass Own(FedAvg):\n    pass\n")
+    rewrite = "from pathlib import Path\n\n"
+    rewrite += (
+        f"class Other(FedAvg):\n    def init(self, x, clients):\n        Path({str(file)!r}).open('a').write('# new')\n"
+    )
+    rewrite += "        return super().init(x, clients)\n"
+    file.write_text(file.read_text() + rewrite)
+    methods = tiny(grid={"algorithm": [f"{file}:Other", f"{file}:Own"]})
+    options = {"metric": "train/distance", "samples": 2, "rounds": 9, "mlflow": False, "scheduler": "median"}
+    with pytest.raises(rollcall.SettingError, match=r"own.py was changed during the search; undo the change"):
+        rollcall.tune(methods, {"local.lr": declared.choice([0.1, 0.2])}, store=tmp_path, seeds=(5,), **options)
+
+
+def test_own_code_finds_files_where_the_command_was_given(declared, tmp_path, monkeypatch):
+    """Tune gives every trial a folder of its own."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "rate.txt").write_text("0.5")
+    own = "class Own(FedAvg):\n    def init(self, x, clients):\n        float(open('rate.txt').read())\n"
+    own += "        return super().init(x, clients)\n"
+    (tmp_path / "own.py").write_text(f"from rollcall.algorithms.fedavg import FedAvg\n\n{own}")
+    ends = rollcall.run(tiny(grid={"algorithm": ["own.py:Own"]}), store="runs", executor="ray", mlflow=False)
+    assert (ends.failed, set(ends.frame["state"])) == ({}, {"finished"})
+
+
+def test_an_error_outside_a_run_is_told(tmp_path):
+    """Such as a full disk under Ray's own files. It is no death of a process."""
+    from ray.exceptions import RayTaskError
+
+    ray_executor = pytest.importorskip("rollcall.benchmark.sweep.ray_executor")
+    plan = SimpleNamespace(work=lambda config: ray_executor.Work("one", [], [], [3]))
+    errors = {}
+    attempt = ray_executor._Attempt(plan, tmp_path, None, bool, errors)
+    full = RayTaskError("trial", "trace", OSError(28, "No space left on device"))
+    for raised, told in (
+        (full, "OSError: [Errno 28] No space left on device. Rerun"),
+        (None, "its process died once;"),
+    ):
+        failed = SimpleNamespace(config={}, num_failures=1, get_pickled_error=lambda raised=raised: raised)
+        attempt.on_trial_error(0, [], failed)
+        assert errors["one"].startswith(told)
 
 
 def test_a_searcher_of_tune_and_a_scheduler_that_changes_settings(declared, tmp_path):
