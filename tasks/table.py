@@ -80,7 +80,8 @@ def table(
     parts: dict[str, list[np.ndarray]] = {split: [] for split in SPLITS}
     for i in range(len(names)):
         mine = stream(seed, "table", i).permutation(np.flatnonzero(owner == i))
-        bounds = np.cumsum([int(test * len(mine)), int(validation * len(mine))])
+        # 0.7 * 90 is less than 63 in floating point.
+        bounds = np.cumsum([int(share * len(mine) + 1e-9) for share in (test, validation)])
         for split, part in zip(SPLITS, np.split(mine, bounds), strict=True):
             parts[split].append(np.sort(part))
     x = _encoded(rows, np.concatenate(parts["train"]), categories, file)
@@ -202,10 +203,10 @@ def _encoded(rows: pd.DataFrame, train: np.ndarray, categories: Sequence[str], f
         remedy = f"leave {name} out of `features`, or list it in `categories`"
         numbers = None if name in categories else _numbers(column, file, remedy)
         if numbers is not None:
-            deviation = numbers.iloc[train].std(ddof=0)
-            scaled.append(
-                ((numbers - numbers.iloc[train].mean()) / (deviation if deviation > 0 else 1)).to_numpy()[:, None]
-            )
+            own = numbers.iloc[train]
+            # Equal numbers have a deviation of 0, also where rounding makes it 1e-17.
+            deviation = own.std(ddof=0) if own.min() < own.max() else 1
+            scaled.append(((numbers - own.mean()) / deviation).to_numpy()[:, None])
         elif name not in categories and _many(column):
             texts = f"{column.nunique()} different texts in {len(column)} rows"
             raise ValueError(f"file: {file!r}: {name} has {texts}, which would be a feature each; {remedy}")
