@@ -5,11 +5,22 @@ import pandas as pd
 import pytest
 from scipy import stats
 
+from rollcall.benchmark.config.experiment import Experiment
 from rollcall.benchmark.search.board import Board
-from rollcall.benchmark.search.entry import ENDING, Entry
+from rollcall.benchmark.search.entry import ENDING, Entry, Final
 from rollcall.leaderboard.figures import board_chart
 from rollcall.leaderboard.runs import PACKAGE
-from rollcall.leaderboard.standing import Standing, caption, cost_table, points, tables, verdicts
+from rollcall.leaderboard.standing import (
+    Standing,
+    as_data,
+    caption,
+    cost_table,
+    holm,
+    pattern_table,
+    points,
+    tables,
+    verdicts,
+)
 
 BOARDS = {name: Board.read(f"standard/{name}") for name in ("digits", "fashion")}
 SEARCHES = [80.0, 81.0, 82.0, 83.0, 84.0]
@@ -129,6 +140,13 @@ def test_the_best_group_has_the_methods_that_no_other_is_shown_to_be_above():
     assert {name: one.p for name, one in shown.from_best("equal").items()} == pytest.approx(
         {"c": by_hand["c", "a"], "b": by_hand["b", "a"]}
     )
+    means = {name: one.mean for name, one in shown.from_best("equal").items()}
+    assert means == pytest.approx({"c": -0.96, "b": -0.04})  # means 7, 6.96 and 6.04
+
+
+def test_holms_p_values_do_not_fall():
+    """3 x 0.02, then 2 x 0.022 = 0.044 and 0.04, which are below it."""
+    assert holm({"b": 0.022, "a": 0.02, "c": 0.04}) == pytest.approx({"b": 0.06, "a": 0.06, "c": 0.06})
 
 
 def test_equal_methods_share_the_best_group():
@@ -158,20 +176,73 @@ def test_patterns_that_methods_cannot_have_are_empty():
     assert judged(impossible=[("absences", "mifa")]).keys() == judged().keys() - {"memory pays with absences"}
 
 
-def test_searches_without_a_final_run_do_not_reach_the_target():
-    """Mifa has one search left of thirty, whose two runs reach 10 %; fedvarp has none."""
+def test_searches_without_a_final_run_count_0_and_do_not_reach_the_target():
+    """Mifa has one search left of thirty, whose two runs reach 10 %, and one diverges at the end; fedvarp has none."""
     shown = entered()
     lost = {"samples": [], "best": None, "finals": []}
     for method, left in (("mifa", 1), ("fedvarp", 0)):
         cells = {name: [one.model_copy(update=lost) for one in of] for name, of in shown.entries[method].cells.items()}
-        cells["equal"][:left] = shown.entries[method].cells["equal"][:left]
+        for i, one in enumerate(shown.entries[method].cells["equal"][:left]):
+            first, second = one.finals
+            cells["equal"][i] = one.model_copy(update={"finals": [first, second.model_copy(update={"value": None})]})
         shown.entries[method] = shown.entries[method].model_copy(update={"cells": cells})
     rows = {row[0]: row[1:] for row in cost_table(shown, target=0.1).rows}
     assert rows["fedvarp"] == ["", "", "", "- (0%)", "- (0%)"]
     assert rows["mifa"][3:] == ["- (3%)", "- (3%)"]
     assert "" not in rows["mifa"][:3]
     assert rows["fedavg"][3].endswith("(100%)")
-    assert "mifa: searches whose samples all diverged, which count 0: 29" in caption(shown, "fedavg")
+    told = caption(shown, "fedavg")
+    assert (
+        "mifa: 1 final runs diverged and count 0; mifa: searches whose samples all diverged, which count 0: 29" in told
+    )
+    assert shown.values["equal"]["mifa"].tolist() == pytest.approx([80.1 / 2, 0, 0, 0, 0])
+    assert shown.values["equal"]["fedvarp"].tolist() == [0] * 5
+
+
+def test_costs_are_means_and_rounds_and_uploads_until_the_target_medians():
+    """Of 20 rounds with 400 floats up and 600 down, 50 % is reached after 5, after exactly 10, and never."""
+    cost = {"floats_up": 400.0, "floats_down": 600.0, "memory": 7.0}
+    curves = [[(0, 0.1), (5, 0.6)], [(5, 0.4), (10, 0.5), (15, 0.7)], [(10, 0.1), (20, 0.4)]]
+    ended = [
+        Final(seed=i, run="", rounds=20, value=0.5, curve=curve, costs=cost | {"gradients": 3.0 * i}, seconds=1)
+        for i, curve in enumerate(curves)
+    ]
+    entry = entered().entries["fedavg"]
+    entry = entry.model_copy(
+        update={"cells": {"equal": [entry.cells["equal"][0].model_copy(update={"finals": ended})]}}
+    )
+    (row,) = cost_table(Standing(BOARDS["fashion"], {"fedavg": entry}), target=0.5).rows
+    assert row == ["fedavg", "3", "1e+03", "7", "10 (67%)", "200 (67%)"]
+
+
+def test_the_facts_on_conditions():
+    """Two clients with p = 0.5 and 1 have the weights 0.25 and 0.75 in the mean; 0.5^t is 1/e after 1.44 rounds."""
+    chain = {"name": "markov_pi_lambda", "probability": [0.5, 0.5], "correlation": 0.5}
+    patterns = {"apart": {"name": "bernoulli", "probability": [0.5, 1.0]}, "chain": chain}
+    content = {
+        "name": "own", "title": "Own", "about": "", "report": {"metrics": {"test/accuracy": "max"}},
+        "trial": {"task": {"name": "quadratic", "targets": [[0.0], [1.0]]}, "rounds": 50},
+        "grid": {"seed": [0, 1], "participation": patterns, "algorithm": ["fedavg"]},
+        "search": {"space": {"local.lr": "loguniform(0.01,1)"}, "samples": 1, "seeds": [1000], "finals": 2},
+    }  # fmt: skip
+    made = Experiment.model_validate(content)
+    apart, chain = pattern_table(Board(made, made.search)).rows
+    assert apart == ["apart", "0.75 (0.50 to 1.00)", "0.25", "0", "0.0%", "0.0%"]
+    assert (chain[1], chain[3]) == ("0.50 (0.50 to 0.50)", "1.4")
+
+
+def test_the_board_as_data():
+    """FedAvg has 80 to 84 in five searches; mifa is 5 points above it under `equal`."""
+    shown = entered(noise=0.0, equal_mifa=5.0)
+    found = as_data(shown)
+    rows = {row["method"]: row for row in found["rows"] if row["pattern"] == "equal"}
+    half = stats.t.ppf(0.975, 4) * stats.sem(SEARCHES)
+    assert (rows["fedavg"]["mean"], rows["fedavg"]["half"]) == pytest.approx((82, half))
+    assert rows["mifa"]["values"] == pytest.approx([a + 5 for a in SEARCHES])
+    assert [name for name, row in rows.items() if row["best_group"]] == ["mifa"]
+    tied = (len(rows) + 1) / 2  # under the other five conditions all are equal
+    assert found["ranks"]["mifa"] == pytest.approx(((1 + 5 * tied) / 6, 0))
+    assert found["expectations"]["nothing to correct"]["verdict"] == "contradicted"
 
 
 @pytest.mark.parametrize("missing", [1, 3])
