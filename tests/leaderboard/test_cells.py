@@ -33,6 +33,15 @@ def test_the_longest_run_of_a_seed_counts():
     assert both[0].rounds_run == 100
 
 
+def test_seeds_of_unequal_length_are_cut_to_the_shortest():
+    made = experiment()
+    curve = [0.1 * i for i in range(11)]  # after 0, 10, ..., 100 rounds
+    short = runs(made, lambda *_: curve[:6], rounds=50, skip=(1, 2))
+    (cell, *_) = cells(made, [*short, *runs(made, lambda *_: curve, skip=(0,))])
+    assert (len(cell.runs), cell.rounds_run) == (3, 50)
+    assert cell.finals(ACCURACY, 1).tolist() == pytest.approx([0.5] * 3)
+
+
 def own(found):
     return [replace(run, source="own") for run in found]
 

@@ -10,7 +10,7 @@ from rollcall.benchmark.config.errors import SettingError
 from rollcall.benchmark.config.metric import Metric
 from rollcall.leaderboard.cells import cells
 from rollcall.leaderboard.ranking import axes, rank
-from rollcall.leaderboard.tables import Comparison, against, overall, overall_table
+from rollcall.leaderboard.tables import Comparison, against, overall, overall_table, pairs
 from tests.support.results import diverging, ends, experiment, runs
 
 ACCURACY = Metric("test/accuracy")
@@ -38,6 +38,30 @@ def test_the_difference_is_paired_by_seed():
     assert (one.wins, one.verdict(), one.text) == ((3, 0, 0), 1, "+20.3 [+12.7, +27.9]†")
     as_loss = replace(one, metric=Metric("test/accuracy", "min"))
     assert (as_loss.wins, as_loss.verdict()) == ((0, 0, 3), -1)
+
+
+def test_what_is_best_near_0_is_compared_by_its_distance_from_0():
+    """0.1, 0.2, 0.3 against 0.4, 0.4, 0.5, whatever the signs: SciPy's paired interval of -0.3, -0.2 and -0.2."""
+    values = {"mifa": [0.1, -0.2, 0.3], "fedavg": [-0.4, 0.4, -0.5]}
+    bias = Metric("test/accuracy", "zero")
+    one = compared("mifa", "fedavg", bias, lambda labels, seed: values[labels["algorithm"]][seed])
+    paired = stats.ttest_rel([0.1, 0.2, 0.3], [0.4, 0.4, 0.5]).confidence_interval()
+    assert one.difference.interval() == pytest.approx(tuple(paired))
+    assert (one.wins, one.verdict()) == ((3, 0, 0), 1)
+
+
+def test_pairs_have_equal_rounds_and_seeds():
+    """mifa has the seeds 0 and 1 in 100 rounds, fedavg 1 and 2 in 50."""
+    made = experiment()
+    curve = [0.01 * i for i in range(11)]
+    long = runs(made, lambda *_: curve, skip=(2,))
+    short = runs(made, lambda *_: curve[:6], rounds=50, skip=(0,))
+    ran = [run for run in long if run.settings["algorithm"] == "mifa"]
+    ran += [run for run in short if run.settings["algorithm"] == "fedavg"]
+    found = pairs(cells(made, ran), "mifa", "fedavg")
+    assert [one.labels["algorithm"] for pair in found for one in pair] == ["mifa", "fedavg"] * 2
+    assert {(*one.runs, one.rounds_run) for pair in found for one in pair} == {("1", 50)}
+    assert [Comparison(*pair, ACCURACY, 1).difference.mean for pair in found] == [0, 0]
 
 
 def test_the_dagger_is_corrected_for_the_number_of_comparisons():
@@ -114,6 +138,7 @@ def test_methods_over_conditions_have_mean_ranks_over_seeds():
     assert (first["low"], first["high"]) == pytest.approx(error)
     assert first["difference"] == pytest.approx(2 * 7 / 6 - 3)  # the two ranks add up to 3
     assert table.rows[0][1] == f"1.17 [{error[0]:.2f}, {error[1]:.2f}]"
+    assert overall(ranking_of(lambda *_: 0.5)).ranks.to_numpy().tolist() == [[1.5, 1.5]] * 3  # equal ones share ranks
 
 
 def test_conditions_without_a_method_are_left_out_and_counted():

@@ -8,9 +8,10 @@ import pytest
 from rollcall.benchmark.config.metric import Metric
 from rollcall.leaderboard.cells import cells
 from rollcall.leaderboard.paper.claims import check_claim
+from rollcall.leaderboard.paper.experiment import Printed
 from rollcall.leaderboard.render import latex
 from rollcall.leaderboard.site.build import as_printed
-from rollcall.leaderboard.tables import long_rows, paper_table
+from rollcall.leaderboard.tables import beside_printed, long_rows, paper_table
 from tests.support.results import COMPARED, diverging, ends, experiment, runs
 
 
@@ -61,6 +62,14 @@ def test_a_difference_has_an_interval_and_fewer_rounds_their_share_of_the_steps(
     assert beside(type(COMPARED).model_validate(content | {"trial": trial})).endswith(f" at {share:.0%})")
     own = trial | {"local": falling | {"schedule": "mine.py:falling"}}  # its code is not run
     assert beside(type(COMPARED).model_validate(content | {"trial": own})).endswith(" at 50%)")
+
+
+def test_a_first_round_less_the_printed_one():
+    """A curve of 0, 0.1, 0.2, 0.3 after 0, 10, 20, 30 rounds reaches 0.3 after 30 rounds; 50 are printed."""
+    made, metric = experiment(), Metric("round_of:test/accuracy>=0.3", "min")
+    (cell, *_) = cells(made, runs(made, lambda *_: [0.0, 0.1, 0.2, 0.3], rounds=30))
+    known = Printed({"algorithm": "fedavg"}, metric, 50.0, None)
+    assert list(map(str, beside_printed(cell, cell.labels, metric, 1, [known]))) == ["30", "50", "-20"]
 
 
 def test_a_page_says_the_share_of_the_steps_where_no_difference_says_it(numbers):

@@ -242,6 +242,7 @@ def apart(gap):
     [
         (0.0, {}, "undecided"),
         (0.0, {"printed": 0.2}, "no difference that matters"),  # within a quarter of the printed difference, 0.05
+        (0.0, {"printed": -0.2}, "no difference that matters"),
         (0.0, {"printed": 0.09}, "undecided"),  # 0.0225 is less than the half-width, 0.0248
         (0.0, {"margin": 0.025}, "no difference that matters"),
         (-0.05, {"margin": 0.08}, "no difference that matters"),  # contradicted but for the margin
@@ -260,6 +261,16 @@ def test_the_size_is_judged_beside_the_direction(printed, size):
     assert {place.size for place in result.places} == {size}
     short = decide(ABOVE | {"printed": printed, "size": {"rounds": 50}}, apart(0.1), rounds=50)
     assert {(place.verdict, place.size) for place in short.places} == {("holds", "not judged")}
+    two = decide(ABOVE | {"printed": printed}, apart(0.1), experiment(decides={"seeds": 2}), skip=(2,))
+    assert {(place.verdict, place.size) for place in two.places} == {("undecided", "not judged")}  # without an interval
+
+
+@pytest.mark.parametrize(("printed", "size"), [(0.75, "agrees"), (0.7, "differs")])
+def test_the_size_of_an_exact_number_is_judged_by_one_seed(printed, size, monkeypatch):
+    monkeypatch.setattr(Cell, "exact", True)
+    one = experiment(grid=experiment().grid | {"seed": [0]})
+    result = decide({"of": {"algorithm": "mifa"}, "least": 0.5, "printed": printed}, lambda *_: 0.75, one)
+    assert {(place.verdict, place.size, place.seeds) for place in result.places} == {("holds", size, 1)}
 
 
 def test_looks_at_growing_numbers_of_seeds_cost_confidence():
@@ -322,6 +333,9 @@ def test_either_of_two_methods_is_enough():
     half = 6.20535 * 0.01 / 3**0.5  # t(0.9875, 2): two are compared, the better one counts
     assert result.places[0].quantity.interval() == pytest.approx((0.21 - half, 0.21 + half), abs=1e-6)
     assert decide(both | {"either": "algorithm", "least": 0.3}, ends, made).verdict == "contradicted"
+    at_most = {"of": both["of"], "minus": both["minus"], "either": "algorithm", "most": 0.0}
+    assert decide(at_most, ends, made).verdict == "holds"  # low is 0.1 below the base
+    assert decide(at_most | {"most": -0.15}, ends, made).verdict == "contradicted"
     both = {"of": {"algorithm": ["low", "base"]}, "minus": {"algorithm": ["high", "base"]}, "most": 0.3}
     named = [place.labels["algorithm"] for place in decide(both | {"either": "algorithm"}, ends, made).places]
     assert named == ["best against high", "best against base"] * 2
