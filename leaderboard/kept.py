@@ -2,6 +2,7 @@
 
 import json
 import lzma
+import math
 import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -13,6 +14,7 @@ from rollcall.benchmark.config.digest import FREE
 from rollcall.benchmark.config.errors import SettingError
 from rollcall.benchmark.config.experiment import names
 from rollcall.benchmark.config.grid import GridPoint, grid_points
+from rollcall.benchmark.config.metric import Metric
 from rollcall.benchmark.config.text import counted
 from rollcall.benchmark.config.trial import Analysis, Trial
 from rollcall.benchmark.federation.simulation import simulate
@@ -89,6 +91,9 @@ def _of_run(digest: str, run: Run, of: list[GridPoint]) -> Iterator[str]:
 DIGITS = 6
 """Significant digits of kept numbers."""
 
+ROUNDING = 1e-12
+"""Numbers below this are what rounding left of 0, in double precision."""
+
 
 def verdict_on(kept: Run, trial: Trial | Analysis) -> str:
     """Run a kept run again, and say where its numbers are not equal, if anywhere."""
@@ -100,16 +105,24 @@ def verdict_on(kept: Run, trial: Trial | Analysis) -> str:
 
 
 def compared(kept: pd.DataFrame, new: pd.DataFrame) -> str:
-    """The verdict on two histories, by round: kept numbers with `DIGITS` digits, and new ones with all."""
+    """The verdict on two histories, by round: kept numbers with `DIGITS` digits, and new ones with all.
+
+    Accuracies may differ by `TOLERANCE`, other numbers by this part of the kept one. The rounding of another engine is
+    relative to the terms of a sum, and a number near 0, such as a bias, is a sum of larger ones. So numbers may also
+    differ in the last of the `DIGITS` digits of the largest kept number of their column, and by `ROUNDING`.
+    """
     columns = [name for name in kept if name in new and kept[name].notna().any()]
     old = kept[columns].astype(float)
     now = new[columns].reindex(old.index).astype(float)
     stored = now.map(lambda value: float(f"{value:.{DIGITS}g}"))
     if ((stored == old) | old.isna()).all(axis=None):
         return f"equal at the stored digits ({old.size:,} numbers)"
-    away = (now - old).abs() > TOLERANCE * np.maximum(1.0, old.abs())
-    if not (away | (now.isna() & old.notna())).any(axis=None):
+    shares = [Metric(name).percent for name in columns]
+    last_digit = (old.abs().replace(math.inf, math.nan).max() * 10.0**-DIGITS).clip(lower=ROUNDING)
+    part, floor = np.where(shares, 0.0, TOLERANCE), np.where(shares, TOLERANCE, last_digit)
+    away = ~np.isclose(now, old, rtol=part, atol=floor) & old.notna()
+    if not away.any(axis=None):
         return "equal within tolerance (engine changed)"
-    where = (away | (now.isna() & old.notna())).stack()
+    where = away.stack()
     t, name = where.index[where.to_numpy()][0]
     return f"differs: {name} after round {t:g} is {now.loc[t, name]:.6g}; kept: {old.loc[t, name]:.6g}"

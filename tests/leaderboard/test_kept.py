@@ -103,3 +103,28 @@ def test_a_rerun_beside_kept_numbers(new, verdict):
     kept = pd.DataFrame({"test/accuracy": [0.1, 0.123457]}, index=[1, 2])
     now = pd.DataFrame({"test/accuracy": [0.1, new, 0.3], "train/loss": [1.0, 1.0, 1.0]}, index=[1, 2, 3])
     assert compared(kept, now) == verdict
+
+
+@pytest.mark.parametrize(
+    ("name", "old", "new", "is_near"),
+    [
+        ("test/accuracy/server", 0.001, 0.0059, True),
+        ("test/accuracy/server", 0.9, 0.9051, False),
+        ("train/relative_error", 1e-9, 1e-3, False),
+        ("train/relative_error", 1e-9, 9e-7, True),  # beside 1 it may be the rounding of another engine
+        ("train/loss", 0.01, 0.01004, True),
+        ("train/loss", 0.01, 0.0101, False),
+        ("train/loss", 200.0, 200.9, True),
+        ("train/loss", 200.0, 201.1, False),
+        ("train/loss", math.inf, 5.0, False),
+    ],
+)
+def test_the_tolerance_is_absolute_for_accuracies_and_relative_elsewhere(name, old, new, is_near):
+    kept, now = (pd.DataFrame({name: [1.0, value]}, index=[0, 10]) for value in (old, new))
+    verdict = compared(kept, now)
+    assert verdict.startswith("equal within tolerance" if is_near else f"differs: {name} after round 10")
+
+
+def test_what_rounding_left_of_0_is_equal():
+    residual, other = (pd.DataFrame({"excess": [value]}, index=[0]) for value in (0.0, 3e-16))
+    assert compared(residual, other) == "equal within tolerance (engine changed)"
