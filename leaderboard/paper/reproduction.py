@@ -115,12 +115,12 @@ class Judged:
         metric, last_rounds, paper = *self.experiment.report.metrics[:1], self.experiment.report.last_rounds, "paper"
         of_paper, tables = {digest for cell in self.ran for digest in cell.trials}, {}
         for name, variant in self.variants.items():
-            both = pairs(versions({paper: self.cells, name: variant.cells}), name, paper)
-            compared = [
-                Comparison(*pair, metric, last_rounds, len(both))
-                for pair in both
+            both = [
+                pair
+                for pair in pairs(versions({paper: self.cells, name: variant.cells}), name, paper)
                 if all(cell.diverged or not math.isnan(cell.mean(metric, last_rounds)) for cell in pair)
             ]
+            compared = [Comparison(*pair, metric, last_rounds, len(both)) for pair in both]
             if compared:
                 (table,) = comparison_tables({name: compared}, name, paper)[0].values()
                 told = f"{metric.head}; paper: the paper's settings; {how(paper, compared)}"

@@ -2,6 +2,7 @@
 
 import math
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -30,6 +31,12 @@ def test_a_variant_is_compared_seed_by_seed_where_it_changes_the_trial(numbers):
         ["often", "70.0", "80.0", "-10.0 [-10.0, -10.0]†", "0 of 3"],
         ["seldom", "70.0", "80.0", "-10.0 [-10.0, -10.0]†", "0 of 3"],
     ]
+    assert "corrected for 2 rows" in table.caption
+    seldom = [run for run in of_raw() if "0.1" in run.settings["participation.probability"]]
+    uneven = [replace(run, history=run.history.drop(100)) for run in seldom]  # not evaluated in the last round
+    rest = [run for run in of_raw() if "0.9" in run.settings["participation.probability"]]
+    fewer = Judged(COMPARED, [*runs(COMPARED, ends), *rest, *uneven]).variant_tables["as_released"]
+    assert (len(fewer.rows), "corrected for 1 row " in fewer.caption) == (1, True)
     longer = runs(COMPARED, ends, rounds=200, skip=(0, 1))
     for paper_alone in (runs(COMPARED, ends), [*runs(COMPARED, ends, skip=(2,)), *longer]):
         assert Judged(COMPARED, paper_alone).variant_tables == {}
