@@ -86,6 +86,8 @@ class Comparison:
 def how(baseline: str, comparisons: Sequence[Comparison]) -> str:
     """How the differences from a baseline, at least one, were computed."""
     parts = [f"difference: minus {baseline}, paired by seed, with its 95 % interval (Student's t, from three seeds)"]
+    if near_0 := dict.fromkeys(one.metric.title for one in comparisons if one.metric.direction == "zero"):
+        parts += [f"of {', '.join(near_0)}: the distance from 0 minus that of {baseline}"]
     if any(one.metric.threshold is not None for one in comparisons):
         parts += ["of first rounds or costs: of the two mean curves and their intervals, not paired"]
     parts += [f"†: leaves out 0 also when corrected for {counted(comparisons[0].among, 'row')} (Bonferroni)"]
@@ -208,9 +210,15 @@ class Overall:
         by_seed = pd.concat(ranked).groupby(level=0).mean()
         return by_seed[by_seed.mean().sort_values(kind="stable").index]
 
+    @cached_property
+    def means(self) -> list[dict[str, float]]:
+        """The score of each method's mean in each block, as tables show it: with a threshold, of the mean curve."""
+        own = [{name: cell.of(self.seeds) for name, cell in block.items()} for block in self.blocks]
+        mean = [{name: cell.mean(self.metric, self.last_rounds) for name, cell in block.items()} for block in own]
+        return [{name: -self.metric.penalty(value) for name, value in block.items()} for block in mean]
+
     def best_in(self, method: str) -> int:
-        means = [one.loc[self.seeds].mean() for one in self.scores]
-        return sum(bool(mean[method] == mean.max()) and math.isfinite(mean.max()) for mean in means)
+        return sum(math.isfinite(block[method]) and block[method] == max(block.values()) for block in self.means)
 
 
 def scores_of(block: Block, metric: Metric, last_rounds: int) -> pd.DataFrame:

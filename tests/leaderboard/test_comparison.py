@@ -10,7 +10,7 @@ from rollcall.benchmark.config.errors import SettingError
 from rollcall.benchmark.config.metric import Metric
 from rollcall.leaderboard.cells import cells
 from rollcall.leaderboard.ranking import axes, rank
-from rollcall.leaderboard.tables import Comparison, against, overall, overall_table, pairs
+from rollcall.leaderboard.tables import Comparison, against, how, overall, overall_table, pairs, ranking_table
 from tests.support.results import diverging, ends, experiment, runs
 
 ACCURACY = Metric("test/accuracy")
@@ -48,6 +48,8 @@ def test_what_is_best_near_0_is_compared_by_its_distance_from_0():
     paired = stats.ttest_rel([0.1, 0.2, 0.3], [0.4, 0.4, 0.5]).confidence_interval()
     assert one.difference.interval() == pytest.approx(tuple(paired))
     assert (one.wins, one.verdict()) == ((3, 0, 0), 1)
+    assert "; of test accuracy: the distance from 0 minus that of fedavg; " in how("fedavg", [one])
+    assert "distance" not in how("fedavg", [replace(one, metric=ACCURACY)])
 
 
 def test_pairs_have_equal_rounds_and_seeds():
@@ -139,6 +141,17 @@ def test_methods_over_conditions_have_mean_ranks_over_seeds():
     assert first["difference"] == pytest.approx(2 * 7 / 6 - 3)  # the two ranks add up to 3
     assert table.rows[0][1] == f"1.17 [{error[0]:.2f}, {error[1]:.2f}]"
     assert overall(ranking_of(lambda *_: 0.5)).ranks.to_numpy().tolist() == [[1.5, 1.5]] * 3  # equal ones share ranks
+
+
+def test_the_best_one_to_a_threshold_is_that_of_the_mean_curve_as_in_the_table():
+    """mifa's mean curve reaches 0.2 after 10 rounds, its seeds after 10, 30 and 30; each seed of fedavg after 20."""
+    curves = {"mifa": [[0, 0.9, 0.9, 0.9], [0, 0, 0, 0.2], [0, 0, 0, 0.2]], "fedavg": [[0, 0, 0.2, 0.2]] * 3}
+    metric = Metric("round_of:test/accuracy>=0.2", "min")
+    ranking = ranking_of(lambda labels, seed: curves[labels["algorithm"]][seed], metric)
+    over = overall(ranking)
+    assert (over.best_in("mifa"), over.best_in("fedavg")) == (2, 0)
+    marked = [row[0] for row in ranking_table(ranking).rows if any(getattr(one, "best", False) for one in row)]
+    assert marked == ["mifa"] * 2
 
 
 def test_conditions_without_a_method_are_left_out_and_counted():
