@@ -70,9 +70,12 @@ def build(trial: Trial, workers: int = 1) -> Federation:
         samples = minibatches.mean * local.of(range(data.clients))
         participation = clocked(trial, trial.clock, population, participation, algorithm, samples, d)
     check_knowledge(trial, task, participation, algorithm)
-    asks_all, weights = algorithm.properties.asks_all, algorithm.properties.weights
-    if (asks_all or not weights) and not data.parts.sizes.all():
-        why = "asks all" if asks_all else "counts them among its m clients (`Properties(weights=False)`)"
+    reasons = {
+        "asks all": algorithm.properties.asks_all,
+        "counts them among its m clients (`Properties(weights=False)`)": not algorithm.properties.weights,
+        "is told shares of the active clients, in which they count": "share" in algorithm.requires,
+    }
+    if (why := next((reason for reason, holds in reasons.items() if holds), "")) and not data.parts.sizes.all():
         raise SettingError(
             f"algorithm.name: {trial.algorithm.label!r} is not allowed with clients without samples; it {why}"
         )

@@ -139,10 +139,11 @@ class Federation(LightningModule):
         self._check_once(check_traffic, traffic)
         gradients = work.gradient_count
         if call.late is not None and len(call.late) and not self.algorithm.properties.asks_all:
-            # They received the model and took their local steps, of which no engine computes anything.
+            # Those that received a model took their local steps, of which no engine computes anything.
             received = self.algorithm.traffic(state, replace(call, active=call.computing))
             traffic = Traffic(traffic.up, received.down)
-            gradients += sum(self.local.of(call.late.tolist()))
+            alone = (self.algorithm.traffic(state, replace(call, active=one)).down for one in call.late.split(1))
+            gradients += sum(K for K, down in zip(self.local.of(call.late.tolist()), alone, strict=True) if down)
         self.costs.add(gradients, traffic, len(self.server), self.participation.seconds(self.t))
         # Without a gradient a torch optimizer leaves x and its momenta alone, while Lightning still counts the step.
         self.server.grad = None if update is None else -update

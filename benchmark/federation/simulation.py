@@ -389,6 +389,13 @@ def _has_result(run: RunFolder, trial: Trial) -> bool:
         checkpoint = torch.load(run.checkpoint, map_location="cpu", weights_only=True, mmap=True)
         if (done := int(checkpoint["global_step"])) > trial.rounds:
             raise Refused(f"rounds: {trial.rounds} is not allowed; must be at least {done}, already done")
+        had = {row["round"] for row in run.rows()}
+        missing = [t for t in range(done) if trial.evaluation.due(t, trial.rounds) and t not in had]
+        if missing:  # the run was begun with more rounds
+            raise Refused(
+                f"rounds: {trial.rounds} is not allowed with {run.path}, which was not evaluated after round "
+                f"{missing[0]}; must be the number of rounds with which it was begun. Or use another store"
+            )
     return False
 
 

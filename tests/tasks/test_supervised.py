@@ -237,6 +237,9 @@ def test_clients_with_names_and_own_test_samples():
         SettingError, match="'fedawe' is not allowed with clients without samples; it counts them among"
     ):
         one_round(kept, algorithm="fedawe")
+    told = {"name": "fedsgd_iw", "oracle": True}
+    with pytest.raises(SettingError, match="it is told shares of the active clients, in which they count"):
+        one_round(kept, algorithm=told, local={"steps": 1, "lr": 0.1, "batch_size": "full"})
     whole = np.arange(60) % 2.0  # pandas makes floats of whole numbers
     assert supervised(*CLASSIFICATION, line(3), owners={"train": whole})(0)[1].names == ("0", "1")
     assert supervised(*C, line(3), owners={"test": whole[:11]})(0)[1].owner("test").tolist() == [0, 1] * 5 + [0]

@@ -47,6 +47,17 @@ def test_seconds_and_costs_by_hand(name, wait):
     assert history[COLUMNS].to_numpy().T == pytest.approx(expected, abs=1e-12)
 
 
+def test_a_late_client_that_received_no_model_has_computed_nothing():
+    """While CA-Fed watches, nobody trains. Client 1 is late, and below the mean availability."""
+    watching = {"name": "ca_fed", "oracle": False, "watch": 4}
+    above = TRIAL["participation"] | {"stationary": [0.9, 0.1, 0.8]}
+    for changes in ({"algorithm": watching}, {"algorithm": "more_available", "participation": above}):
+        history = simulate(TRIAL | changes | {"clock": CLOCK | {"wait": WAITS["deadline"]}}).history
+        expected = [0] * 5 if changes["algorithm"] == watching else [0, 4, 6, 6, 6]  # clients 0 and 2, then 2
+        assert history["cost/gradients"].tolist() == expected
+        assert history["cost/floats_down"].tolist() == expected
+
+
 def test_a_failed_upload_is_not_a_client_that_is_not_there():
     """FedPBC by hand, K = 1, lr 0.1, f_i = (x - u_i)^2 / 2: a client that computes keeps its step, another does not."""
     base = {"task": {"name": "quadratic", "targets": np.array([[1.0], [4.0], [10.0]])}, "algorithm": "fedpbc"}

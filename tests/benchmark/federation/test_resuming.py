@@ -14,9 +14,9 @@ import torch
 import yaml
 from command import rollcall, write
 from lightning.pytorch import Callback
-from runs import DIGITS, Count, rounds_in
+from runs import DIGITS, Asked, Count, rounds_in
 
-from rollcall import load, simulate
+from rollcall import SettingError, load, simulate
 from rollcall.benchmark.federation.run_folder import RunFolder
 from rollcall.benchmark.process import Interrupted
 from rollcall.benchmark.sweep.mlflow_copy import Mirror
@@ -74,6 +74,18 @@ def test_a_run_that_grows_ends_like_one_of_all_rounds(name, server, tmp_path):
     assert load(folder).history.equals(whole.history)
     assert (RunFolder(folder).finished, RunFolder(folder).state) == (23, "finished")
     assert yaml.safe_load((folder / "trial.yaml").read_text())["rounds"] == 23
+
+
+def test_a_run_that_was_begun_with_more_rounds_may_lack_evaluations(tmp_path):
+    """Of 23 rounds, 20 and 22 are among the last ones; of 19, 16 and 18."""
+    trial = MARKOV | {"algorithm": "mifa"}
+    with pytest.raises(Interrupted):
+        simulate(trial | {"rounds": 23}, folder=tmp_path, stop=Asked(17))
+    with pytest.raises(
+        SettingError, match=r"^rounds: 19 is not allowed with .*, which was not evaluated after round 16;"
+    ):
+        simulate(trial | {"rounds": 19}, folder=tmp_path)
+    assert simulate(trial | {"rounds": 21}, folder=tmp_path).history.equals(simulate(trial | {"rounds": 21}).history)
 
 
 class End(Callback):
