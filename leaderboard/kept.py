@@ -117,10 +117,10 @@ def compared(kept: pd.DataFrame, new: pd.DataFrame) -> str:
     stored = now.map(lambda value: float(f"{value:.{DIGITS}g}"))
     if ((stored == old) | old.isna()).all(axis=None):
         return f"equal at the stored digits ({old.size:,} numbers)"
-    shares = [Metric(name).percent for name in columns]
+    shares = [Metric(str(name)).percent for name in columns]
     last_digit = (old.abs().replace(math.inf, math.nan).max() * 10.0**-DIGITS).clip(lower=ROUNDING)
     part, floor = np.where(shares, 0.0, TOLERANCE), np.where(shares, TOLERANCE, last_digit)
-    away = ~np.isclose(now, old, rtol=part, atol=floor) & old.notna()
+    away = old.notna() & ~np.isclose(now, old, rtol=part, atol=floor)
     if not away.any(axis=None):
         return "equal within tolerance (engine changed)"
     where = away.stack()
