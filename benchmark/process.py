@@ -36,6 +36,12 @@ def keep_freed_memory() -> None:
             mallopt(parameter, value)
 
 
+def return_freed_memory() -> None:
+    """Return to the kernel what this process has freed so far, which the heap could not use again in whole blocks."""
+    if sys.platform == "linux" and (malloc_trim := getattr(ctypes.CDLL(None), "malloc_trim", None)) is not None:
+        malloc_trim(0)
+
+
 def collect_garbage_seldom() -> None:
     """Make Python look for unreachable cycles after 100,000 new objects, and seldom among the old ones."""
     gc.set_threshold(100_000, 50, 100)

@@ -46,7 +46,7 @@ from rollcall.benchmark.config.grid import read_trial
 from rollcall.benchmark.config.source import supply, told
 from rollcall.benchmark.federation.module import Federation
 from rollcall.benchmark.federation.run_folder import RunFolder, replacing
-from rollcall.benchmark.process import collect_garbage_seldom, keep_freed_memory, stop_requests
+from rollcall.benchmark.process import collect_garbage_seldom, keep_freed_memory, return_freed_memory, stop_requests
 from rollcall.benchmark.sweep.jobs import Job, run_job
 from rollcall.tasks.datasets import root
 
@@ -217,6 +217,7 @@ def run_plan(
 def rollcall_trial(config: dict[str, Any], shared: dict[str, Any]) -> None:
     """The trainable of Tune: all runs of one trial, resumed from their run folders; `shared` is of `_Attempt.fit`."""
     keep_freed_memory()
+    return_freed_memory()  # of the last trial of this process
     collect_garbage_seldom()
     torch.set_num_threads(1)
     # After two seconds, Tune would fail the next trial of this process if this one still saves its checkpoint.
