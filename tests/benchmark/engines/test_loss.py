@@ -1,9 +1,12 @@
 """Properties of losses, against losses whose properties are known."""
 
+import gc
+
+import torch
 from engine_rigs import Normalising, Standardising
 
 from rollcall.benchmark.engines import FlatTask
-from rollcall.benchmark.engines.loss import Loss, is_mean_of_samples
+from rollcall.benchmark.engines.loss import Loss, activation_bytes, is_mean_of_samples
 from rollcall.tasks import Task, digits
 
 
@@ -19,3 +22,17 @@ def test_what_a_loss_depends_on_is_found_out():
         names = FlatTask(wrap(task)).parameter_names
         assert is_mean_of_samples(Loss(wrap(task)), names, samples) == expected
         assert is_mean_of_samples(Loss(wrap(task)), names[:1], samples) == expected
+
+
+def test_what_a_forward_pass_saves_is_freed():
+    """A graph that saves an output of its own holds it for ever: the log-softmax of 8 samples, 10 floats each."""
+    task, data = digits(0, clients=2)
+    loss, samples = Loss(task), tuple(column[:8] for column in data.splits["train"])
+
+    def tensors():
+        gc.collect()
+        return sum(issubclass(type(item), torch.Tensor) for item in gc.get_objects())
+
+    before = tensors()
+    assert activation_bytes(loss, samples) >= 40
+    assert tensors() == before

@@ -5,7 +5,6 @@ from datetime import timedelta
 
 import numpy as np
 import pytest
-import torch
 from command import TINY
 from lightning.pytorch import Callback
 
@@ -84,19 +83,6 @@ def test_a_trial_that_fails_leaves_no_models_in_memory(store, monkeypatch):
         assert federations() == before
     finally:
         gc.enable()
-
-
-def test_a_trial_leaves_no_tensors_in_memory(tmp_path):
-    """Of the vectorised engine, too, which looks at what a graph saves: an output that it saves must not hold it."""
-
-    def tensors(seed):
-        trial = Trial.read(OF_DIGITS | {"algorithm": "fedavg", "seed": seed, "numerics": {"engine": "vectorised"}})
-        assert run_job(trial, tmp_path / str(seed), lambda: False) == ""
-        gc.collect()
-        return sum(issubclass(type(item), torch.Tensor) for item in gc.get_objects())
-
-    first = tensors(0)  # with what later trials share
-    assert tensors(1) == first
 
 
 MEASURED = TINY["trial"] | {"rounds": 2, "evaluation": {"by": ["client"], "weights": ["availability"]}}
