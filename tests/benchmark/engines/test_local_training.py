@@ -61,13 +61,19 @@ def test_the_server_decays_the_model():
     assert simulate(trial | {"numerics": {"dtype": "float64"}}).server == pytest.approx([1.1])
 
 
-@pytest.mark.parametrize(("engine", "method"), [("sequential", "fedprox"), ("vectorised", "fedavg")])
-def test_gradients_are_clipped_to_a_norm(engine, method):
-    """The first client's gradient, (3, 4), has norm 5 and is scaled to 1; the second's, (0.3, 0.4), is not. Two steps."""
+@pytest.mark.parametrize("decay", [0.0, 0.5])
+@pytest.mark.parametrize(
+    ("engine", "method"), [("sequential", "fedavg"), ("sequential", "fedprox"), ("vectorised", "fedavg")]
+)
+def test_gradients_are_clipped_to_a_norm(engine, method, decay):
+    """The first client's gradient, (3, 4), has norm 5 and is scaled to 1; the second's, (0.3, 0.4), is not. Two steps.
+
+    The weight decay of the second step is added to what was clipped.
+    """
     trial = {"task": {"name": "quadratic", "targets": np.array([[-3.0, -4.0], [-0.3, -0.4]])}, "rounds": 1}
-    trial |= {"algorithm": method, "local": {"steps": 2, "lr": 0.1, "clip": 1.0}}
+    trial |= {"algorithm": method, "local": {"steps": 2, "lr": 0.1, "clip": 1.0, "weight_decay": decay}}
     trial |= {"numerics": {"dtype": "float64", "engine": engine}}
     if method == "fedprox":
         trial["algorithm"] = {"name": "fedprox", "mu": 0.0}
-    far, near = 2 * 0.1 * np.array([-0.6, -0.8]), (1 - 0.9**2) * np.array([-0.3, -0.4])
+    far, near = (0.2 - 0.01 * decay) * np.array([-0.6, -0.8]), (0.19 - 0.01 * decay) * np.array([-0.3, -0.4])
     assert simulate(trial).model == pytest.approx((far + near) / 2, abs=1e-6)

@@ -51,7 +51,7 @@ def test_local_steps(name, changed, wrap):
 
 @pytest.mark.parametrize(("batch_size", "wrap"), [(16, "batchnorm"), (3, "plain"), ("full", "plain")])
 def test_gradients_have_the_weight_decay_and_losses_have_not(wrap, batch_size):
-    works = rigs(batch_size, LocalTraining(5, weight_decay=0.3), WRAPS[wrap])[:2]
+    works = rigs(batch_size, LocalTraining(STEPS, weight_decay=0.3), WRAPS[wrap])[:2]
     clients, x = torch.tensor([1, 4, 5]), works[0].model.vector()
     at = x + torch.tensor([[0.0], [0.1], [-0.1]], dtype=torch.float64)
     for step in (2, 0):
@@ -59,7 +59,7 @@ def test_gradients_have_the_weight_decay_and_losses_have_not(wrap, batch_size):
         for row, client in enumerate(clients.tolist()):
             model = by_torch(works[0], SGD, at[row], client, lr=0.0)
             model.zero_grad()
-            loss = model.loss(works[0].feed.batch(client, 5 * T + step))
+            loss = model.loss(works[0].feed.batch(client, int(STEPS[client]) * T + step))
             loss.backward()
             pieces = [torch.zeros_like(p) if p.grad is None else p.grad for p in model.parameters()]
             expected = torch.cat([piece.flatten() for piece in pieces]) + 0.3 * at[row]

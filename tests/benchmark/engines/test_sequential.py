@@ -141,15 +141,18 @@ def test_dropout_on_a_gpu_follows_client_and_step_too(gpu):
     engine = Sequential(FlatTask(task), feed, LocalTraining(STEPS), workers=2)
     assert (engine.draws, engine.channels_last, engine.threads) == (True, False, 1)
     drawn.clear()
-    ends = engine.round(0, LR).sgd(torch.arange(3), x.repeat(3, 1))
+    everyone, first = torch.arange(3), 2 * STEPS  # of round 2
+    ends = engine.round(2, LR).sgd(everyone, x.repeat(3, 1))
+    engine.round(2, LR).gradients(everyone, x.repeat(3, 1), 1)
     assert torch.equal(state, gpu.get_state())
-    keys = [(client, step) for client in range(3) for step in range(STEPS)]
+    keys = [(client, step) for client in range(3) for step in range(first, first + STEPS)]
+    keys += [(client, first + 1) for client in range(3)]
     for mask, key in zip(drawn, keys, strict=True):
         seed = int(stream(7, "noise", *key).integers(2**63))
         assert torch.equal(mask, torch.rand(mask.shape, generator=torch.Generator().manual_seed(seed)))
     gpu.manual_seed(99)
     for client in (2, 0):  # alone and in another order
-        assert torch.equal(engine.round(0, LR).sgd(torch.tensor([client]), x[None])[0], ends[client])
+        assert torch.equal(engine.round(2, LR).sgd(torch.tensor([client]), x[None])[0], ends[client])
 
 
 def test_copies_that_autocast_keeps_are_not_used_after_a_step():
