@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import torch
+from keys import initial_layer, keyed
 from runs import DIGITS
 from torch import nn
 
@@ -20,6 +21,26 @@ def test_all_algorithms_of_a_seed_meet_the_same_roll_call_data_and_start():
     assert all(np.array_equal(a, b) for a, b in zip(first.data.parts, second.data.parts, strict=True))
     assert all(np.array_equal(first.participation.active(t), second.participation.active(t)) for t in range(20))
     assert np.array_equal(first.minibatches.rows(3, 9), second.minibatches.rows(3, 9))
+
+
+@pytest.mark.parametrize("seed", [0, 3])
+def test_model_roll_call_and_minibatches_are_those_of_the_seed(seed):
+    trial = DIGITS | {"task": {"name": "digits", "clients": 4, "model": "linear"}, "algorithm": "fedavg", "seed": seed}
+    built = build(Trial.read(trial | {"participation": {"name": "bernoulli", "probability": 0.4}}))
+    assert torch.equal(built.server, nn.utils.parameters_to_vector(initial_layer(seed, 64, 10).parameters()))
+    for t in range(9):
+        on = keyed(seed, "participation", t).random(4) < 0.4
+        assert built.participation.active(t).tolist() == np.flatnonzero(on).tolist()
+    for client, n in enumerate(built.minibatches.per_epoch.tolist()):
+        seen = np.concatenate([built.minibatches.rows(client, step) for step in range(n, 2 * n)])
+        assert seen.tolist() == keyed(seed, "minibatch", client, 1).permutation(built.data.parts[client]).tolist()
+
+
+def test_epochs_are_the_steps_of_each_client():
+    built = build(Trial.read(DIGITS | {"algorithm": "fedavg", "local": {"epochs": 2, "lr": 0.1, "batch_size": 16}}))
+    steps = [2 * -(-len(part) // 16) for part in built.data.parts]
+    assert len(set(steps)) > 1
+    assert built.local.of(range(8)) == steps
 
 
 def test_the_objective_weighs_clients_alike_or_by_their_samples():
@@ -56,6 +77,16 @@ def test_a_method_is_told_no_more_than_it_asks_for():
     assert told["fedavg"].probability is None
     assert told["fedavg_known"].probability.tolist() == [0.5] * 8
     assert told["fedavg_known"].stationary is None
+
+
+def test_a_method_is_told_the_least_losses_of_the_task():
+    task = {"name": "leaf_synthetic", "clients": 6}
+    trial = {"task": task, "algorithm": {"name": "ca_fed", "least": "optimum"}, "local": {"lr": 0.1}, "rounds": 1}
+    built = build(Trial.read(trial | {"participation": {"name": "markov", "probability": 0.5}}))
+    built.begin()
+    least = built.model.task.least_losses(built.data)
+    assert least.max() > 0.1
+    assert built._call(0).least_loss.tolist() == pytest.approx(least.tolist(), rel=1e-6)
 
 
 def test_importance_weights_that_would_all_be_the_threshold_are_refused():

@@ -1,4 +1,4 @@
-"""The Lightning module and its trainer: a round is a training step, evaluation is exact; `numerics.dtype`; Yogi by hand."""
+"""The Lightning module and its trainer: a round is a training step, evaluation is exact; dtypes; Yogi and Adam by hand."""
 
 import sys
 from math import sqrt
@@ -139,3 +139,18 @@ def test_two_steps_by_hand():
             v[i] -= 0.25 * g**2 * (1 if v[i] > g**2 else -1)
             expected[i] -= 0.5 * m[i] / (sqrt(v[i]) + 0.1)
         assert x.tolist() == pytest.approx(expected, rel=1e-12)
+
+
+@pytest.mark.parametrize("told", [{}, {"betas": (0.8, 0.6), "eps": 0.5}])
+def test_two_rounds_of_fedadam_by_hand(told):
+    """The update is 0.5 (2 - x), with 2 the mean of the targets."""
+    trial = {"task": {"name": "quadratic", "targets": np.array([[1.0], [3.0]])}, "algorithm": "fedavg", "rounds": 2}
+    trial |= {"local": {"steps": 1, "lr": 0.5}, "numerics": {"dtype": "float64"}}
+    (b1, b2), eps = told.get("betas", (0.9, 0.99)), told.get("eps", 1e-3)
+    x = m = v = 0.0
+    for t in (1, 2):
+        g = -0.5 * (2 - x)
+        m, v = b1 * m + (1 - b1) * g, b2 * v + (1 - b2) * g**2
+        x -= 0.3 * m / (1 - b1**t) / (sqrt(v / (1 - b2**t)) + eps)
+    adam = {"optimizer": "adam", "lr": 0.3} | told
+    assert simulate(trial | {"server": adam}).server == pytest.approx([x], rel=1e-12)
