@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
+from keys import keyed
 
 from rollcall.participation import MODELS, Population, Trace
 from rollcall.participation.recording import load, record, write
@@ -73,6 +74,13 @@ def test_a_random_start_shifts_rounds_and_what_an_oracle_knows():
     assert Trace(Population(2), mask=mask, constant_probability=True).probability(5) == pytest.approx([2 / 3, 2 / 3])
 
 
+@pytest.mark.parametrize("seed", [0, 3])
+def test_shuffled_devices_are_drawn_by_the_key(seed):
+    mask = np.eye(6)
+    order = keyed(seed, "participation", 0, 2).permutation(6)
+    assert Trace(Population(4, seed), mask=mask, shuffle=True).mask.tolist() == mask[:, order[:4]].astype(bool).tolist()
+
+
 ORDER = "client 0 replays device {}, and so on in the order of numbers or names"
 LOST = "{} of {} intervals cover no start of a round of 600 s: lost"
 OCTOBER = "0,2020-10-25 02:00,2020-10-25 04:00"  # in Berlin 02:00 is 00:00 UTC, and 04:00 is 03:00 UTC
@@ -110,6 +118,20 @@ def test_intervals(text, options, on, notes, replayed):
     assert replayed("client,start,end\n" + text, clients, round_length=600, **options) == (on, notes)
     separated = ("Client;start;end\n" + text).replace(",", ";")
     assert replayed(separated, clients, "calls.tsv", round_length=600, **options)[0] == on
+
+
+@pytest.mark.parametrize("length", [0.1, 0.3, 1 / 3])
+def test_rounds_of_a_length_that_is_not_a_binary_number(length):
+    """start <= t * length < end in floating point, where t * length or the next number up or down starts or ends."""
+    starts = length * np.arange(1, 120)
+    times = np.concatenate([np.nextafter(starts, 0), starts, np.nextafter(starts, np.inf)])
+    rows = np.empty(2 * len(times), [("client", np.int64), ("start", float), ("end", float)])
+    rows["client"] = np.arange(len(rows))
+    rows["start"] = np.concatenate([times, np.zeros(len(times))])
+    rows["end"] = np.concatenate([np.full(len(times), 200 * length), times])
+    mask = Trace(Population(len(rows)), mask=rows, round_length=length).mask
+    at = length * np.arange(len(mask))[:, None]
+    assert np.array_equal(mask, (rows["start"] <= at) & (at < rows["end"]))
 
 
 @pytest.mark.parametrize(

@@ -144,6 +144,11 @@ def test_a_stopped_run_goes_on_with_its_weights(tmp_path):
     assert simulate(given, folder=tmp_path / "run").history.equals(whole.history)
 
 
+def test_a_correlation_above_a_half_is_lasting():
+    lasting = classes(("correlation",), np.full(4, 1 / 4), None, np.array([0.01, 0.5, 0.51, -0.9]))
+    assert [lasting.names[c] for c in lasting.of.tolist()] == ["fleeting", "fleeting", "lasting", "fleeting"]
+
+
 def test_what_cannot_be_measured_is_refused():
     unknown = {"name": "minimum_separation", "groups": 3, "probability": 1.0, "separation": 1}
     with pytest.raises(SettingError, match=r"weights: 'correlation' .* does not provide it"):

@@ -5,9 +5,12 @@ from datetime import timedelta
 import numpy as np
 import pytest
 import torch
+from keys import keyed
 from runs import DIGITS, Count
 
 from rollcall import simulate
+from rollcall.benchmark.config.trial import Trial
+from rollcall.benchmark.federation.build import build
 from rollcall.tasks import supervised
 
 # 3 clients, d = 2, K = 2 steps of one sample. Client i needs 2 / down + 2 / speed + 2 / up seconds, with one vector:
@@ -75,14 +78,40 @@ def test_a_failed_upload_is_not_a_client_that_is_not_there():
         assert result.model == pytest.approx([np.mean(models)], abs=1e-12)
 
 
+def columns(sizes, **options):
+    """Clients with so many samples of one feature each, for a linear model."""
+    inputs = np.arange(sum(sizes), dtype=np.float32)[:, None] % 7
+    parts = np.split(np.arange(sum(sizes)), np.cumsum(sizes)[:-1])
+    return supervised(
+        (inputs, inputs[:, 0]), None, lambda seed: torch.nn.Linear(1, 1), clients=len(sizes),
+        partition=lambda labels, clients, seed: parts, **options,
+    )  # fmt: skip
+
+
+def test_uneven_clients_need_the_time_of_their_own_samples():
+    """Two epochs of 5 and 3 samples in batches of 2: 6 and 4 steps, of 10 and 6 samples at 2 and 0.5 a second."""
+    local = {"epochs": 2, "lr": 0.01, "batch_size": 2}
+    trial = {"task": columns([5, 3]), "algorithm": "fedavg", "local": local, "rounds": 2, "evaluation": {"every": 1}}
+    for wait, seconds in (("all", 12.0), ({"deadline": 7.0}, 7.0)):  # the second, late, computes its 4 gradients too
+        history = simulate(trial | {"clock": {"speed": [2.0, 0.5], "wait": wait}}).history
+        assert history["time/seconds"].tolist() == pytest.approx([0, seconds, 2 * seconds])
+        assert history["cost/gradients"].tolist() == [0, 10, 20]
+
+
+@pytest.mark.parametrize("seed", [0, 3])
+def test_speed_up_and_down_are_drawn_apart(seed):
+    """Each by the key of its number; a round takes 2 steps of one sample, and 2 floats each way."""
+    medians = {"speed": 1.0, "up": 2.0, "down": 4.0}
+    drawn = {name: {"name": "lognormal", "median": median, "spread": 0.5} for name, median in medians.items()}
+    built = build(Trial.read(TRIAL | {"algorithm": "fedavg", "clock": drawn, "seed": seed}))
+    factors = [np.exp(0.5 * keyed(seed, "clock", 0, k).standard_normal(3)) for k in range(3)]
+    seconds = sum(2 / (median * factor) for median, factor in zip(medians.values(), factors, strict=True))
+    assert built.participation.T == pytest.approx(seconds, rel=1e-12)
+
+
 def test_clients_without_samples_are_not_among_the_first():
     """Two clients with 20 samples, one a second faster, and two without: K = 2 steps of 10 samples at 10 and 5 a second."""
-    inputs = np.arange(40.0, dtype=np.float32)[:, None] % 7
-    parts = [np.arange(20), np.arange(20, 40), np.arange(0), np.arange(0)]
-    task = supervised(
-        (inputs, inputs[:, 0]), None, lambda seed: torch.nn.Linear(1, 1), clients=4, empty_clients="keep",
-        partition=lambda labels, clients, seed: parts,
-    )  # fmt: skip
+    task = columns([20, 20, 0, 0], empty_clients="keep")
     trial = {"task": task, "algorithm": "fedavg", "local": {"steps": 2, "lr": 0.01, "batch_size": 10}, "rounds": 5}
     for first, seconds, gradients in ((1, 2.0, 4), (2, 4.0, 4), (3, 4.0, 4)):
         clock = {"speed": [10.0, 5.0, 10.0, 10.0], "wait": {"first": first}}
