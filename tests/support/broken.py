@@ -93,6 +93,24 @@ class Overconfident(FedAvg):
 
 
 @dataclass(frozen=True)
+class NewModel(FedAvg):
+    """Returns the new model instead of the update."""
+
+    def round(self, state, x, call, work):
+        update, state = super().round(state, x, call, work)
+        return None if update is None else x + update, state
+
+
+@dataclass(frozen=True)
+class Doubled(FedAvg):
+    """Takes twice the step."""
+
+    def round(self, state, x, call, work):
+        update, state = super().round(state, x, call, work)
+        return None if update is None else 2 * update, state
+
+
+@dataclass(frozen=True)
 class EmptyMean(Memoryless):
     """The mean over nobody."""
 

@@ -78,6 +78,17 @@ class Descending(Halves):
         return super().active(t)[::-1]
 
 
+class Counting(Halves):
+    """Draws the next numbers of a generator, whichever round is asked for."""
+
+    def __init__(self, population):
+        super().__init__(population)
+        self.next = roll_calls.stream(self.seed, "participation", 0)
+
+    def active(self, t):
+        return np.flatnonzero(self.next.random(self.clients) < 0.5)
+
+
 class Percent(Halves):
     def probability(self, t):
         return np.full(self.clients, 50.0)

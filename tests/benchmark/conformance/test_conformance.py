@@ -43,13 +43,15 @@ WRONG = {
     "HomeBody": ("new tensors are made on the device of x", ""),
     "Single": ("`init`, `round`, `eval_models` and `traffic` return", "(a float32 tensor [2], a Nothing)"),
     "Overconfident": ("under biased participation the model converges to what", "the optimum is"),
+    "NewModel": ("`round` returns the update of x, not the new model", "the new model: what `round` returns moves"),
+    "Doubled": ("with full participation and K = 1, the first round is a gradient step on F", "["),
     "EmptyMean": ("a round without active clients works", "with 0 clients; return None, state if no client is active"),
     "Meddling": ("the state of inactive clients does not change", "became"),
     "Favourite": ("the numbering of the clients does not change the model", "after round 0"),
 }
 
 
-ONLY = ("ZeroWeights", "HomeBody", "Overconfident")
+ONLY = ("ZeroWeights", "HomeBody", "Overconfident", "Doubled")
 """They fail one check and no other."""
 
 

@@ -28,6 +28,7 @@ BROKEN = {
     "Remembering": ("metric", "80. ] from batches of 1, 7, 20, 12 samples after reset()"),
     "of_the_first": ("metric", "0.9 and 0.0"),
     "Descending": ("participation", "1, 0] in round 0"),
+    "Counting": ("participation", "in round 49"),
     "Percent": ("participation", "probability: 50 is not allowed; must be in [0, 1]"),
     "OverstatedNow": ("participation", "over 400 seeds"),
     "OverstatedLater": ("participation", "over 2000 rounds"),
