@@ -55,11 +55,11 @@ def test_rounds_of_three_clients_by_hand(rule):
     assert rounds(Clocked(Population(3), trace(), T, **options)) == expected
 
 
-def test_of_equal_times_the_first_clients_are_first():
-    population = Population(100)
-    times = np.where(np.arange(100) % 3, 1.0, 2.0)
-    model = Clocked(population, MODELS["full"](population), times, first=10)
-    assert model.active(0).tolist() == np.flatnonzero(times == 1)[:10].tolist()
+@pytest.mark.parametrize("first", [5, 25, 33])
+def test_of_equal_times_the_first_clients_are_first(first):
+    population, times = Population(100), 1.0 + np.arange(100) % 2
+    model = Clocked(population, MODELS["full"](population), times, first=first)
+    assert model.active(0).tolist() == list(range(0, 100, 2))[:first]
 
 
 def test_no_round_waits_for_a_client_without_samples():
