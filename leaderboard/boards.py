@@ -16,7 +16,7 @@ from rollcall.benchmark.config.text import counted
 from rollcall.leaderboard import render
 from rollcall.leaderboard.cells import cells, key_of, planned_rounds, searches
 from rollcall.leaderboard.paper.claims import ClaimResult
-from rollcall.leaderboard.paper.experiment import PaperExperiment, printed
+from rollcall.leaderboard.paper.experiment import Claim, PaperExperiment, printed
 from rollcall.leaderboard.paper.reproduction import Judged
 from rollcall.leaderboard.paper.sentences import claims_json, claims_list
 from rollcall.leaderboard.ranking import axes, conditions_of, metric_of, rank
@@ -82,12 +82,21 @@ def own_table(experiment: PaperExperiment, store: Path) -> str:
 
 
 def with_report(experiment: PaperExperiment, metrics: Sequence[str], last_rounds: int | None) -> PaperExperiment:
-    """The experiment with the metrics of `--metric` as its columns, and the window of `--last-rounds`."""
+    """The experiment with the metrics of `--metric` as its columns, and the window of `--last-rounds`.
+
+    Its claims are about the same metrics as before.
+    """
     chosen = [metric_of("metric", text, experiment.report.metrics) for text in metrics]
     changes: dict[str, Any] = {"metrics": {metric.name: metric.direction for metric in chosen}} if chosen else {}
     changes |= {"last_rounds": last_rounds} if last_rounds else {}
     report = validated(Report, experiment.report.model_dump() | changes)
-    return experiment.model_copy(update={"report": report})
+
+    def stated(claims: Sequence[Claim]) -> dict[str, Any]:
+        first = experiment.report.metrics[0]
+        return {"claims": tuple(one.model_copy(update={"metric": one.metric or first}) for one in claims)}
+
+    variants = {name: one.model_copy(update=stated(one.claims)) for name, one in experiment.variants.items()}
+    return experiment.model_copy(update={"report": report, "variants": variants, **stated(experiment.claims)})
 
 
 def ranking_board(
@@ -191,15 +200,19 @@ def _provenance(experiment: PaperExperiment, runs: Sequence[Run]) -> dict[str, A
     return {"experiment": experiment.name, "sources": sorted({run.source for run in runs}), **tags}
 
 
-def paper_board(experiment: PaperExperiment, runs: list[Run], store: Path, x: str | None = None) -> Board:
+def paper_board(
+    experiment: PaperExperiment, runs: list[Run], store: Path, x: str | None = None, whole: Judged | None = None
+) -> Board:
     """The paper's table and claims; the table of its variants, named, if only these were run.
 
-    Own runs that are shorter or fewer than the kept ones are not part of the table; a note counts them.
+    Own runs that are shorter or fewer than the kept ones are not part of the table; a note counts them. If the table is
+    of a part of the experiment or has another report, `whole` has the claims.
 
     Raises:
         SettingError: no run is finished, or none measured a metric.
     """
     one, metrics, numbers = Judged(experiment, runs), experiment.report.metrics, printed(experiment)
+    judged = whole or one
     of_variants = {name: variant.ran for name, variant in one.variants.items() if variant.ran}
     ran = one.ran or versions(of_variants)
     shown_runs = [run for cell in ran for run in cell.runs.values()]
@@ -229,7 +242,7 @@ def paper_board(experiment: PaperExperiment, runs: list[Run], store: Path, x: st
         experiment=experiment,
         title=f"{experiment.title} ({experiment.source})",
         table=replace(table, caption="; ".join([table.caption, *notes])),
-        claims=one.claims,
-        data={"rows": rows, "claims": claims_json(one.told), "provenance": _provenance(experiment, shown_runs)},
+        claims=judged.claims,
+        data={"rows": rows, "claims": claims_json(judged.told), "provenance": _provenance(experiment, shown_runs)},
         figure=figure,
     )

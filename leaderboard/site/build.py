@@ -174,15 +174,19 @@ class Shown:
         return self.origin if self.experiment.is_board and self.origin else counted(runs, "run") if runs else "not run"
 
 
-def collect(experiment: PaperExperiment, name: str, runs: Sequence[Run], store: Path | None = None) -> Shown:
+def collect(
+    experiment: PaperExperiment, name: str, runs: Sequence[Run], store: Path | None = None,
+    whole: reproduction.Judged | None = None,
+) -> Shown:  # fmt: skip
     """The results of an experiment: of a paper its table and claims; of a board its tables; else a ranking.
 
-    A board has its kept entries, and those of the user's own in the store.
+    A board has its kept entries, and those of the user's own in the store. `whole` has the claims if the tables are of
+    a part of the experiment or have another report.
     """
     if experiment.is_board:
         return _board(experiment, name, store)
     if experiment.source:
-        return _of_paper(experiment, name, runs)
+        return _of_paper(experiment, name, runs, whole)
     metrics, last_rounds = experiment.report.metrics, experiment.report.last_rounds
     complete = [run for run in runs if run.diverged or all(run.has(metric) for metric in metrics)]
     if not complete:
@@ -209,8 +213,9 @@ def _board(experiment: PaperExperiment, name: str, store: Path | None) -> Shown:
     return Shown(experiment, name, origin=origin, tables=listed, figure=board_chart(board))
 
 
-def _of_paper(experiment: PaperExperiment, name: str, runs: Sequence[Run]) -> Shown:
+def _of_paper(experiment: PaperExperiment, name: str, runs: Sequence[Run], whole: reproduction.Judged | None) -> Shown:
     one, known = reproduction.Judged(experiment, runs), printed(experiment)
+    told = (whole or one).told
     tables: list[tuple[str, Table | None, int]] = []
     compared = []
     for panel, settings in experiment.panels.items():
@@ -226,9 +231,9 @@ def _of_paper(experiment: PaperExperiment, name: str, runs: Sequence[Run]) -> Sh
         one.ran,
         reproduction.origin(ran) if ran else "",
         sorted(compared, key=lambda one: not any(entry.get("measured") for _, row in one[2] for entry in row)),
-        _printed_of_claims(one.told),
+        _printed_of_claims(told),
         tables,
-        one.told,
+        told,
         [(variant, experiment.variants[variant].about, table) for variant, table in one.variant_tables.items()],
         _figure(paper_curves, experiment, one.ran),
     )
@@ -429,7 +434,7 @@ def _experiment(one: Shown, claims: Sequence[dict[str, Any]], ids: Mapping[str, 
     return {
         "one": one,
         "ids": ids,
-        "claims": [claim for claim in claims if claim["told"].experiment is experiment],
+        "claims": [claim for claim in claims if claim["told"].experiment.name == experiment.name],
         "commands": f"{first}\n{command('leaderboard', one.name)}",
         "yaml": file.read_text(encoding="utf-8") if file.is_file() else "",
         "choices": experiment.choices,

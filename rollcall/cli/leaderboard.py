@@ -19,6 +19,7 @@ from rollcall.leaderboard.paper.experiment import PaperExperiment
 if TYPE_CHECKING:
     from rollcall.benchmark.config.metric import Metric
     from rollcall.leaderboard.cells import Cell
+    from rollcall.leaderboard.paper.reproduction import Judged
     from rollcall.leaderboard.runs import Run
 
 X = Literal["round", "gradients", "floats", "seconds"]
@@ -67,6 +68,7 @@ def leaderboard(
     if as_json and form is not None:
         raise SettingError("--format is not allowed with --json; leave one of them out")
     from rollcall.leaderboard import boards, render
+    from rollcall.leaderboard.paper.reproduction import Judged
     from rollcall.leaderboard.paper.sentences import claims_list
     from rollcall.leaderboard.ranking import axes
     from rollcall.leaderboard.ranking import only as selected
@@ -85,7 +87,8 @@ def leaderboard(
         if html is not None:
             _pages(html, chosen, experiment, [], store)
         return
-    chosen = boards.with_report(chosen.as_(variant) if variant else chosen, metric or [], last_rounds)
+    stated = chosen.as_(variant) if variant else chosen
+    chosen = boards.with_report(stated, metric or [], last_rounds)
     conditions = parse_all("only", only or [])
     is_paper = bool(chosen.source) and not (against or overall)
     columns = [*chosen.metrics, *COSTS] if is_paper else None  # a ranking may need any of them
@@ -93,9 +96,10 @@ def leaderboard(
     runs = finished(chosen.home, store, mine or not beside, columns, mlflow)
     if not (runs or mine or mlflow):
         runs = finished(chosen.home, None)
+    whole = Judged(stated, runs) if stated.source and (metric or last_rounds or only) else None
     try:
         if is_paper:
-            board = boards.paper_board(chosen.only(conditions), runs, store, x)
+            board = boards.paper_board(chosen.only(conditions), runs, store, x, whole)
         else:
             board = boards.ranking_board(chosen, store, runs, conditions, x, against, overall)
     except boards.NoRuns as error:
@@ -104,7 +108,8 @@ def leaderboard(
         raise SettingError(f"{error}{where}") from None
     if html is not None:
         in_view = chosen.only(conditions) if chosen.source else chosen
-        _pages(html, in_view, experiment, runs if chosen.source else selected(runs, axes(chosen), conditions), store)
+        of_view = runs if chosen.source else selected(runs, axes(chosen), conditions)
+        _pages(html, in_view, experiment, of_view, store, whole)
     if as_json:
         print(json.dumps(board.data, indent=1))
         return
@@ -138,11 +143,14 @@ def _is_known(store: Path) -> bool:
     return known
 
 
-def _pages(folder: Path, chosen: PaperExperiment, name: str, runs: "list[Run]", store: Path) -> None:
+def _pages(
+    folder: Path, chosen: PaperExperiment, name: str, runs: "list[Run]", store: Path, whole: "Judged | None" = None
+) -> None:
     """Write the pages of one experiment."""
     from rollcall.leaderboard.site.build import build, collect
 
-    say(build(folder, [collect(chosen, name, runs, store)], command("leaderboard", name, "--html", folder)), err)
+    shown = collect(chosen, name, runs, store, whole)
+    say(build(folder, [shown], command("leaderboard", name, "--html", folder)), err)
 
 
 def _board(

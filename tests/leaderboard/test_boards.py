@@ -1,0 +1,60 @@
+"""What `--metric`, `--last-rounds` and `--only` change: the table and the figure, and no verdict."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from rollcall.leaderboard.boards import with_report
+from rollcall.leaderboard.cells import cells
+from rollcall.leaderboard.figures.results import subplots
+from rollcall.leaderboard.paper.experiment import PaperExperiment
+from rollcall.leaderboard.runs import archive
+from tests.support.command import TINY, rollcall, write
+from tests.support.results import runs
+
+
+@pytest.fixture
+def file(tmp_path, monkeypatch):
+    """Kept runs of a paper's experiment: distances end at 2 (fedavg) and 1 (fedpbc), in seeds 0 to 2; losses at 3."""
+    monkeypatch.chdir(tmp_path)
+    of = {"of": {"algorithm": "fedpbc"}, "tag": "ours"}
+    nearer = of | {"says": "FedPBC ends nearer", "minus": {"algorithm": "fedavg"}, "most": 0.0}
+    at_20 = of | {"says": "FedPBC is at 1", "section": "Fig. 1", "at": 20, "printed": 1.0, "most": 1.5}
+    grid = TINY["grid"] | {"seed": [0, 1, 2]}
+    path = write(tmp_path, "mine", source="[X] Fig. 1", grid=grid, claims=[nearer, at_20])
+    end = {"fedavg": 2.0, "fedpbc": 1.0}
+    made = runs(PaperExperiment.read(path), lambda labels, seed: end[labels["algorithm"]], metric="train/distance")
+    for run in made:
+        run.history.loc[15] = run.history.loc[20]  # the window of ten rounds is covered
+        run.history["train/loss"] = 3.0
+    archive(made, "mine", ["train/distance", "train/loss"], tmp_path / "leaderboard" / "results")
+    return path
+
+
+@pytest.mark.parametrize(
+    "options",
+    [("--metric", "train/loss=min"), ("--last-rounds", "15"), ("--only", "algorithm=fedpbc"), ("--only", "seed=0,1")],
+)
+def test_a_claim_is_judged_as_its_file_states_it(file, capsys, options):
+    """1 minus 2 is at most 0. Losses are equal, the last 15 rounds are not covered, and other cells are left out."""
+    stated = json.loads(rollcall(capsys, "leaderboard", file, "--json")[1])
+    told = [(one["says"], one["measured"], one["claim_verdict"]) for one in stated["claims"]]
+    assert told == [("FedPBC ends nearer", -1.0, "holds"), ("FedPBC is at 1", 1.0, "holds")]
+    found = json.loads(rollcall(capsys, "leaderboard", file, *options, "--html", "pages", "--json")[1])
+    assert found["claims"] == stated["claims"]
+    assert found["rows"] != stated["rows"]
+    page = Path("pages/experiments/mine.html").read_text()
+    assert page.count('data-verdict="holds"') == 2
+
+
+def test_the_number_of_a_claim_is_drawn_beside_its_own_metric(file):
+    mine = PaperExperiment.read(file)
+    made = runs(mine, lambda labels, seed: 1.0, metric="train/distance")
+    for run in made:
+        run.history["train/loss"] = 3.0
+    (of_distance,) = subplots(mine, cells(mine, made))
+    assert [(row["x"], row["value"]) for row in of_distance.printed] == [(20, 1.0)]
+    other = with_report(mine, ["train/loss=min"], None)
+    (of_loss,) = subplots(other, cells(other, made))
+    assert (of_loss.metric.column, of_loss.printed) == ("train/loss", [])
