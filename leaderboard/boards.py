@@ -1,6 +1,6 @@
 """The board of an experiment: its table with claims and figure, as `rollcall leaderboard` prints and writes it."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import product
@@ -14,7 +14,7 @@ from rollcall.benchmark.config.grid import grid_points
 from rollcall.benchmark.config.metric import Metric
 from rollcall.benchmark.config.text import counted
 from rollcall.leaderboard import render
-from rollcall.leaderboard.cells import cells, key_of, planned_rounds, searches
+from rollcall.leaderboard.cells import cells, key_of, own_methods, planned_rounds, searches
 from rollcall.leaderboard.paper.claims import ClaimResult
 from rollcall.leaderboard.paper.experiment import Claim, PaperExperiment, printed
 from rollcall.leaderboard.paper.reproduction import Judged
@@ -97,6 +97,16 @@ def with_report(experiment: PaperExperiment, metrics: Sequence[str], last_rounds
 
     variants = {name: one.model_copy(update=stated(one.claims)) for name, one in experiment.variants.items()}
     return experiment.model_copy(update={"report": report, "variants": variants, **stated(experiment.claims)})
+
+
+def in_view(
+    experiment: PaperExperiment, runs: list[Run], conditions: Mapping[str, list[Any]]
+) -> tuple[PaperExperiment, list[Run]]:
+    """The part of an experiment that `--only` keeps, and the runs without those of own methods that it leaves out."""
+    own = own_methods(runs)
+    part = (experiment.joined("algorithm", own) if own else experiment).only(conditions)
+    left = [method for method in own if method not in part.axes["algorithm"].values()]
+    return part, [run for run in runs if run.spec.get("algorithm") not in left]
 
 
 def ranking_board(

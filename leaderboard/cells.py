@@ -222,7 +222,13 @@ def after_equal_rounds(cell: Cell, other: Cell) -> tuple[Cell, Cell]:
 
 
 def _with_own_methods(experiment: Experiment, runs: Sequence[Run]) -> Experiment:
-    """The experiment with the user's own methods among its algorithms, if their files or modules still exist."""
+    """The experiment with the user's own methods among its algorithms."""
+    methods = own_methods(runs)
+    return experiment.joined("algorithm", methods) if methods else experiment
+
+
+def own_methods(runs: Iterable[Run]) -> list[Any]:
+    """The user's own methods, as runs have them, whose files or modules still exist."""
     methods = {}
     for run in runs:
         method = run.spec.get("algorithm", "")
@@ -230,7 +236,7 @@ def _with_own_methods(experiment: Experiment, runs: Sequence[Run]) -> Experiment
         with suppress(ModuleNotFoundError):
             if Path(where).is_file() if where.endswith(".py") else colon and find_spec(where):
                 methods[str(method)] = method
-    return experiment.joined("algorithm", methods.values()) if methods else experiment
+    return [*methods.values()]
 
 
 def key_of(spec: Mapping[str, Any]) -> str:

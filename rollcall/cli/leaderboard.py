@@ -85,7 +85,7 @@ def leaderboard(
             )
         _board(experiment, against, why, form, to, store, mine, as_json)
         if html is not None:
-            _pages(html, chosen, experiment, [], store)
+            _pages(html, chosen, [], experiment, store)
         return
     stated = chosen.as_(variant) if variant else chosen
     chosen = boards.with_report(stated, metric or [], last_rounds)
@@ -99,7 +99,7 @@ def leaderboard(
     whole = Judged(stated, runs) if stated.source and (metric or last_rounds or only) else None
     try:
         if is_paper:
-            board = boards.paper_board(chosen.only(conditions), runs, store, x, whole)
+            board = boards.paper_board(*boards.in_view(chosen, runs, conditions), store, x, whole)
         else:
             board = boards.ranking_board(chosen, store, runs, conditions, x, against, overall)
     except boards.NoRuns as error:
@@ -107,9 +107,9 @@ def leaderboard(
         where = f"; read from {mlflow}" if mlflow else f"; first: {first}"
         raise SettingError(f"{error}{where}") from None
     if html is not None:
-        in_view = chosen.only(conditions) if chosen.source else chosen
-        of_view = runs if chosen.source else selected(runs, axes(chosen), conditions)
-        _pages(html, in_view, experiment, of_view, store, whole)
+        view = (chosen, selected(runs, axes(chosen), conditions))
+        view = boards.in_view(chosen, runs, conditions) if chosen.source else view
+        _pages(html, *view, experiment, store, whole)
     if as_json:
         print(json.dumps(board.data, indent=1))
         return
@@ -144,7 +144,7 @@ def _is_known(store: Path) -> bool:
 
 
 def _pages(
-    folder: Path, chosen: PaperExperiment, name: str, runs: "list[Run]", store: Path, whole: "Judged | None" = None
+    folder: Path, chosen: PaperExperiment, runs: "list[Run]", name: str, store: Path, whole: "Judged | None" = None
 ) -> None:
     """Write the pages of one experiment."""
     from rollcall.leaderboard.site.build import build, collect

@@ -7,7 +7,7 @@ import pytest
 
 from rollcall.leaderboard.boards import with_report
 from rollcall.leaderboard.cells import cells
-from rollcall.leaderboard.figures.results import subplots
+from rollcall.leaderboard.figures.results import curves, subplots
 from rollcall.leaderboard.paper.experiment import PaperExperiment
 from rollcall.leaderboard.runs import archive
 from tests.support.command import TINY, rollcall, write
@@ -58,3 +58,20 @@ def test_the_number_of_a_claim_is_drawn_beside_its_own_metric(file):
     other = with_report(mine, ["train/loss=min"], None)
     (of_loss,) = subplots(other, cells(other, made))
     assert (of_loss.metric.column, of_loss.printed) == ("train/loss", [])
+
+
+def test_own_methods_are_selected_and_left_out_like_all_others(file, capsys):
+    Path("mine.py").write_text("from rollcall.algorithms.fedavg import FedAvg\n\n\nclass Mine(FedAvg):\n    pass\n")
+    own = ("--algorithm", "mine.py:Mine", "--only", "algorithm=Mine", "--executor", "inline")
+    assert rollcall(capsys, "run", file, *own)[0] == 0
+
+    def methods(only):
+        rows = json.loads(rollcall(capsys, "leaderboard", file, "--only", f"algorithm={only}", "--json")[1])["rows"]
+        assert curves(file, only={"algorithm": only.split(",")}).data["line"].nunique() == len(rows)
+        return [row["labels"]["algorithm"] for row in rows]
+
+    assert methods("Mine,fedavg") == ["fedavg", "Mine"]
+    assert methods("fedavg") == ["fedavg"]
+    assert methods("Mine") == ["Mine"]
+    err = rollcall(capsys, "leaderboard", file, "--only", "algorithm=Min")[2]
+    assert err.endswith("must be one of fedavg, fedpbc, Mine. Did you mean Mine?\n")
