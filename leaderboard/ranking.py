@@ -143,12 +143,14 @@ def rank(
 ) -> Ranking:  # fmt: skip
     """The ranking of an experiment by its runs, at least one, oldest first: of two runs of a seed the later counts.
 
+    The user's own runs replace all kept ones of equal settings and rounds: no mean mixes the two.
     The first metric ranks; a final value is the mean over the evaluations of the last rounds. `axes` are of the grid,
     see `row_labels`. `planned` is the number of rounds that the file asks for, 0 if panels ask for different ones. For
     `searched` see `rollcall.leaderboard.cells.searches`.
     """
     by_settings: dict[Settings, dict[str, Run]] = {}
-    for run in runs:
+    own = {run.cell for run in runs if run.source == "own"}
+    for run in (run for run in runs if run.source == "own" or run.cell not in own):
         by_settings.setdefault(run.cell, {})[run.tags["seed"]] = run
     differences = row_labels([dict(settings) for settings in by_settings], axes)
     groups: dict[Settings, list[Cell]] = {}

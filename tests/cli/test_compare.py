@@ -1,6 +1,7 @@
 """`rollcall compare` on archives and on own runs."""
 
 import json
+from pathlib import Path
 
 import pytest
 
@@ -53,3 +54,30 @@ def test_nothing_to_compare(file, capsys):
     assert err == f"error: {line}. Did you mean fedavg?\n"
     _, _, err = rollcall(capsys, "compare", "fedpbc", "fedpbc", file)
     assert "with runs of both 'fedpbc' and 'fedpbc'" in err
+
+
+def test_no_mean_mixes_kept_and_own_runs(tmp_path, monkeypatch, capsys):
+    """Kept: fedavg at 2, fedpbc at 1, in seeds 0 and 1. An own run of fedavg's seed 0 replaces both kept ones."""
+    monkeypatch.chdir(tmp_path)
+    path = write(tmp_path, "mine")
+    end = {"fedavg": 2.0, "fedpbc": 1.0}
+    made = runs(PaperExperiment.read(path), lambda labels, seed: end[labels["algorithm"]], metric="train/distance")
+    archive(made, "mine", ["train/distance"], tmp_path / "leaderboard" / "results")
+
+    def compared():
+        (row,) = json.loads(rollcall(capsys, "compare", "fedavg", "fedpbc", path, "--json")[1])["rows"]
+        return row["wins"] + row["ties"] + row["losses"], row["mean_a"], row["mean_b"]
+
+    assert compared() == (2, 2.0, 1.0)
+    only = ("--only", "algorithm=fedavg", "--seeds", "0", "--executor", "inline")
+    assert rollcall(capsys, "run", path, *only, "--rounds", "10")[0] == 0
+    assert compared() == (2, 2.0, 1.0)  # the kept ones have other rounds
+    assert rollcall(capsys, "run", path, *only)[0] == 0
+    (own,) = json.loads(rollcall(capsys, "leaderboard", path, "--json")[1])["rows"]
+    assert compared() == (1, own["mean"], 1.0)
+    for command in (
+        ("site", "pages", path, "--store", "runs"),
+        ("leaderboard", path, "--against", "fedpbc", "--html", "pages"),
+    ):
+        assert rollcall(capsys, *command)[0] == 0
+        assert f'data-value="{own["mean"]!r}"' in Path("pages/experiments/mine.html").read_text()
