@@ -1,6 +1,6 @@
 """The board of an experiment: its table with claims and figure, as `rollcall leaderboard` prints and writes it."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import product
@@ -181,9 +181,14 @@ def _notes(runs: Sequence[Run], store: Path, missing: Sequence[Metric]) -> list[
     if all(run.diverged for run in runs):
         return [*notes, "all runs diverged"]
     if missing:
-        measured = ", ".join(sorted({str(name) for run in runs for name in run.history}))
-        raise SettingError(f"metric: {missing[0].column!r} is not allowed; no run measured it. Measured: {measured}")
+        raise unmeasured(missing[0], runs)
     return notes
+
+
+def unmeasured(metric: Metric, runs: Iterable[Run]) -> SettingError:
+    """The error of a metric that none of these runs measured."""
+    measured = ", ".join(sorted({str(name) for run in runs for name in run.history}))
+    return SettingError(f"metric: {metric.column!r} is not allowed; no run measured it. Measured: {measured}")
 
 
 def _searches(experiment: PaperExperiment, store: Path, runs: Sequence[Run]) -> dict[str, str]:

@@ -214,6 +214,7 @@ def compare(
     cells are compared if their other settings are equal, after equal rounds.
     """
     from rollcall.leaderboard import render
+    from rollcall.leaderboard.boards import unmeasured
     from rollcall.leaderboard.ranking import metric_of
     from rollcall.leaderboard.runs import finished
     from rollcall.leaderboard.tables import Comparison, comparison_tables, how, pairs
@@ -222,6 +223,8 @@ def compare(
     found: dict[str, list[Comparison]] = {}
     seen: list[tuple[set[str], set[str]]] = []
     labels: set[str] = set()
+    ended: list[Run] = []
+    measured = False
     asked = [PaperExperiment.read(experiment)] if experiment else []
     if asked and asked[0].is_board:
         at = command("leaderboard", experiment, "--against", b)
@@ -232,7 +235,10 @@ def compare(
     for one in asked or [one for one, own in grids if {a, b} <= own or (store / one.home).is_dir()]:
         last_rounds, shown = one.report.last_rounds, one.report.metrics
         chosen = metric_of("metric", metric, shown) if metric else shown[0]
-        by_name = _cells(one, a, b, finished(one.home, store, mine), chosen)
+        runs = finished(one.home, store, mine)
+        ended += [run for run in runs if not run.diverged]
+        measured |= any(run.has(chosen) for run in runs)
+        by_name = _cells(one, a, b, runs, chosen)
         ran = [cell for own in by_name.values() for cell in own if cell.runs]
         labels |= {PAPER, *one.variants, *(label for cell in ran for label in cell.labels.values())}
         for name, own in by_name.items():
@@ -241,6 +247,8 @@ def compare(
             seen += [(pair.cell.trials, pair.other.trials) for pair in new]
             found |= {name: new} if new else {}
     if not found:
+        if ended and not measured:
+            raise unmeasured(chosen, ended)
         where = experiment or (f"{store}" if mine else f"the kept results or in {store}")
         known = labels.union(*(own for _, own in grids)) - {""}
         for name in (a, b):

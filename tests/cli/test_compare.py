@@ -56,6 +56,14 @@ def test_nothing_to_compare(file, capsys):
     assert "with runs of both 'fedpbc' and 'fedpbc'" in err
 
 
+def test_a_metric_that_no_run_measured(file, capsys):
+    line = "error: metric: 'train/distanc' is not allowed; no run measured it. Measured: train/distance\n"
+    asked = ("compare", "fedpbc", "fedavg", file, "--metric", "train/distanc=min")
+    assert rollcall(capsys, *asked)[::2] == (2, line)
+    write(Path(file).parent, "mine", grid=TINY["grid"])  # without a paper it is ranked
+    assert rollcall(capsys, *asked)[::2] == (2, line)
+
+
 def test_no_mean_mixes_kept_and_own_runs(tmp_path, monkeypatch, capsys):
     """Kept: fedavg at 2, fedpbc at 1, in seeds 0 and 1. An own run of fedavg's seed 0 replaces both kept ones."""
     monkeypatch.chdir(tmp_path)
