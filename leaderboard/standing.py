@@ -443,19 +443,29 @@ def tables(standing: Standing, baseline: str) -> dict[str, Table]:
 
 
 def as_data(standing: Standing) -> dict[str, Any]:
-    """The board as plain data: a row for each method and condition, ranks, groups and the expectations."""
+    """The board as plain data: a row for each method and condition, ranks, groups and the expectations.
+
+    Means, their spread and the values of the searches are in points. A number that is not known is NaN.
+    """
+    board, entries = standing.board, standing.entries.values()
+    metric, points_of = board.experiment.report.metrics[0].name, board.points(next(iter(board.methods)))
     rows = []
     for name, table in standing.values.items():
         for method in map(str, table):
-            mean, half = interval(table[method])
-            row = {"method": method, "pattern": name, "mean": mean, "half": half, "values": list(table[method])}
+            (mean, half), values = interval(table[method]), table[method]
+            labels = {axis: label for axis, label in points_of[name].labels.items() if label} | {"algorithm": method}
+            row = {"labels": labels, "metric": metric, "mean": mean, "sd": float(values.std(ddof=1))}
+            row |= {"seeds": len(values), "method": method, "pattern": name, "half": half, "values": values.tolist()}
             rows.append(row | {"best_group": method in standing.group(name)})
     ranks = {str(method): interval(standing.ranks[method]) for method in standing.order}
     judged = {
         name: {"says": EXPECTATIONS[name], "verdict": verdict, "measured": measured}
         for name, (verdict, measured) in verdicts(standing).items()
     }
-    return {"board": standing.board.name, "rows": rows, "ranks": ranks, "expectations": judged}
+    origins = [entry.origin | {"version": (entry.origin.get("versions") or {}).get("rollcall")} for entry in entries]
+    tags = {key: sorted({str(one.get(key) or "unknown") for one in origins}) for key in ("version", "commit", "device")}
+    of_design = {"rows": rows, "claims": [], "provenance": {"experiment": board.name, **tags}}
+    return of_design | {"board": board.name, "ranks": ranks, "expectations": judged}
 
 
 def verdicts(standing: Standing) -> dict[str, tuple[str, str]]:

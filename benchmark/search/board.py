@@ -17,7 +17,7 @@ from rollcall.benchmark.config.digest import RESULTS, digest, serialised
 from rollcall.benchmark.config.dotted import put, put_all
 from rollcall.benchmark.config.errors import SettingError, listed
 from rollcall.benchmark.config.experiment import Experiment, Search, file_of, names
-from rollcall.benchmark.config.grid import grid_points
+from rollcall.benchmark.config.grid import GridPoint, grid_points
 from rollcall.benchmark.config.trial import Evaluation
 from rollcall.benchmark.search.cells import VALIDATION, refusal
 from rollcall.benchmark.search.space import assignments, domain, draw_points
@@ -81,13 +81,17 @@ class Board:
 
     def conditions(self, label: str, method: Any = None) -> dict[str, Spec]:
         """The settings of a method by condition. One that is not of the board has all conditions of the first panel."""
+        return {name: point.spec for name, point in self.points(label, method).items()}
+
+    def points(self, label: str, method: Any = None) -> dict[str, GridPoint]:
+        """A point of the grid for each condition of a method."""
         experiment = self.experiment
         if method is not None and serialised(method) != serialised(self.methods.get(label)):
             first, panel = next(iter(experiment.panels.items()))
             experiment = experiment.model_copy(update={"panels": {first: panel}}).joined("algorithm", {label: method})
         points = grid_points(experiment.only({"algorithm": [label]}).varied({"seed": [0]}))
         return {
-            "/".join(name for axis, name in point.labels.items() if axis not in ("panel", "algorithm")): point.spec
+            "/".join(name for axis, name in point.labels.items() if axis not in ("panel", "algorithm")): point
             for point in points
         }
 

@@ -164,7 +164,7 @@ def _board(
 
     shown = standing.standing(Board.read(name), store, kept=not mine)
     if as_json:
-        print(json.dumps(standing.as_data(shown), indent=1))
+        print(strict_json(standing.as_data(shown)))
         return
     tables = standing.tables(shown, against or next(iter(shown.entries)))
     if why or form in ("md", "latex"):

@@ -4,11 +4,14 @@ import csv
 import io
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
 from urllib.parse import unquote
 
 import pytest
 
+from rollcall.benchmark.search.board import Board
+from rollcall.leaderboard import standing
 from rollcall.leaderboard.paper.experiment import PaperExperiment
 from rollcall.leaderboard.runs import archive
 from tests.support.command import rollcall, write
@@ -113,6 +116,16 @@ def test_a_named_store_that_is_not_there_is_not_created(file, tmp_path, capsys):
     assert not (tmp_path / "none").exists()
     assert rollcall(capsys, "leaderboard", file, "--store", "none", "--to", "here")[2] == ""
     assert (tmp_path / "here" / "leaderboard.md").is_file()
+
+
+def test_a_board_of_one_search_has_no_interval_and_its_json_no_nan(monkeypatch, capsys):
+    kept = standing.standing(Board.read("standard/digits"))
+    entry = kept.entries["fedavg"]
+    once = entry.model_copy(update={"cells": {name: searches[:1] for name, searches in entry.cells.items()}})
+    monkeypatch.setattr(standing, "standing", lambda *args, **options: replace(kept, entries={"fedavg": once}))
+    out = rollcall(capsys, "leaderboard", "standard/digits", "--json")[1]
+    data = json.loads(out, parse_constant=pytest.fail)
+    assert {(row["sd"], row["half"], row["seeds"]) for row in data["rows"]} == {(None, None, 1)}
 
 
 def links(folder):

@@ -239,6 +239,13 @@ def test_the_board_as_data():
     half = stats.t.ppf(0.975, 4) * stats.sem(SEARCHES)
     assert (rows["fedavg"]["mean"], rows["fedavg"]["half"]) == pytest.approx((82, half))
     assert rows["mifa"]["values"] == pytest.approx([a + 5 for a in SEARCHES])
+    labels = {"pattern": "equal", "algorithm": "mifa"}
+    assert (rows["mifa"]["labels"], rows["mifa"]["metric"]) == (labels, "test/accuracy")
+    assert (rows["mifa"]["sd"], rows["mifa"]["seeds"]) == (pytest.approx(2.5**0.5), 5)  # squares of -2 to 2, over 4
+    assert [*found][:3] == ["rows", "claims", "provenance"]
+    origin = next(iter(shown.entries.values())).origin
+    assert found["provenance"]["commit"] == [origin["commit"]]
+    assert found["provenance"]["version"] == [origin["versions"]["rollcall"]]
     assert [name for name, row in rows.items() if row["best_group"]] == ["mifa"]
     tied = (len(rows) + 1) / 2  # under the other five conditions all are equal
     assert found["ranks"]["mifa"] == pytest.approx(((1 + 5 * tied) / 6, 0))
