@@ -217,11 +217,16 @@ def holm(p: Mapping[Key, float]) -> dict[Key, float]:
     return {name: corrected[name] for name in p}
 
 
+class NoEntries(SettingError):
+    """A board has no entries."""
+
+
 def standing(board: Board, store: Path | None = None, kept: bool = True) -> Standing:
     """The board with its entries: `kept` ones, and those in the store, which replace them.
 
     Raises:
-        SettingError: there is none, or one of the user's own is of another rule.
+        NoEntries: there is none.
+        SettingError: one cannot be read, or is of another rule.
     """
     folders = [*([PACKAGE, HERE] if kept else []), *([store] if store else [])]
     files = {file.stem: file for folder in folders for file in sorted((folder / board.name).glob(f"*{ENDING}"))}
@@ -230,7 +235,7 @@ def standing(board: Board, store: Path | None = None, kept: bool = True) -> Stan
         if entry.rule != board.rule:
             raise SettingError(f"{files[name]}: is an entry of another rule of {board.name}; enter it again")
     if not entries:
-        raise SettingError(f"{board.name}: has no entries; first: rollcall enter METHOD --board {board.name}")
+        raise NoEntries(f"{board.name}: has no entries; first: rollcall enter METHOD --board {board.name}")
     known = [name for name in board.methods if name in entries]
     return Standing(board, {name: entries[name] for name in [*known, *sorted(entries.keys() - set(known))]})
 

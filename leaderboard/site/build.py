@@ -205,7 +205,7 @@ def _figure(draw: Callable[..., alt.ConcatChart], *of: Any) -> alt.ConcatChart |
 def _board(experiment: PaperExperiment, name: str, store: Path | None) -> Shown:
     try:
         board = standing.standing(Board.read(name), store)
-    except SettingError:  # it has no entries
+    except standing.NoEntries:
         return Shown(experiment, name)
     tables = standing.tables(board, next(iter(board.entries)))
     origin = f"{len(board.entries)} of {counted(len(board.board.methods), 'method')} entered."

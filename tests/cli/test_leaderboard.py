@@ -128,6 +128,17 @@ def test_a_board_of_one_search_has_no_interval_and_its_json_no_nan(monkeypatch, 
     assert {(row["sd"], row["half"], row["seeds"]) for row in data["rows"]} == {(None, None, 1)}
 
 
+def test_pages_tell_an_entry_that_cannot_count(tmp_path, capsys):
+    board = Board.read("standard/digits")
+    entry = standing.standing(board).entries["fedavg"].model_copy(update={"rule": "0123456789"})
+    path = entry.write(tmp_path / "runs" / board.name)
+    code, _, err = rollcall(capsys, "site", str(tmp_path / "pages"), board.name, "--store", str(tmp_path / "runs"))
+    assert (code, err) == (2, f"error: {path}: is an entry of another rule of {board.name}; enter it again\n")
+    path.write_text("half")
+    code, _, err = rollcall(capsys, "site", str(tmp_path / "pages"), board.name, "--store", str(tmp_path / "runs"))
+    assert (code, err.startswith(f"error: {path}: cannot be read (")) == (2, True)
+
+
 def links(folder):
     """The links of all pages of a site that lead nowhere: to a file that is not there, or a place that it does not have."""
     texts = {page: page.read_text() for page in folder.rglob("*.html")}
