@@ -20,13 +20,17 @@
     const index = [...head.parentNode.children].indexOf(head);
     const body = head.closest("table").tBodies[0];
     const key = (row) => row.cells[index].dataset.value ?? row.cells[index].textContent.trim();
+    const words = head.classList.contains("text");
+    const number = (text) => (words ? Number(text) : parseFloat(text.replaceAll(",", "")));
     const known = (text) => text !== "" && text !== "nan";
     all(head.parentNode, "th").forEach((other) => other.removeAttribute("aria-sort"));
     head.setAttribute("aria-sort", down ? "descending" : "ascending");
     body.append(...[...body.rows].sort((a, b) => {
       const [one, two] = [key(a), key(b)];
       if (!known(one) || !known(two)) return known(two) - known(one);
-      const order = isNaN(one) || isNaN(two) ? one.localeCompare(two) : Number(one) - Number(two);
+      const [x, y] = [number(one), number(two)];
+      if (!words && isNaN(x) !== isNaN(y)) return isNaN(x) - isNaN(y); // inf and "not reached" after all numbers
+      const order = isNaN(x) || isNaN(y) ? one.localeCompare(two) : x - y;
       return down ? -order : order;
     }));
   });

@@ -185,6 +185,24 @@ def test_the_tooltip_has_the_number_and_lines_can_be_left_out(visit):
     assert {"FedAvg", "20", "2.01"} <= set(numbers.nth(2).inner_text().split("\t"))
 
 
+def test_a_click_on_a_head_sorts_numbers_with_signs_intervals_and_commas(visit):
+    page = visit("index")
+    ordered = ["-2", "9 of 10", "+9.1 ± 0.3", "10 of 10", "10.4 ± 1.0", "1,234"]
+    cells = ["", "inf", *sorted(ordered), "not reached"]
+    rows = "".join(f"<tr><td data-value='{one}'>{one}</td><td class='text'>{one}</td></tr>" for one in cells)
+    head = "<th><button>n</button></th><th class='text'><button>word</button></th>"
+    table = f"<table class='sortable' id='own'><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>"
+    page.evaluate("table => document.querySelector('main').insertAdjacentHTML('beforeend', table)", table)
+    column, heads = page.locator("#own td:first-child"), page.locator("#own button")
+    heads.first.click()
+    assert column.all_inner_texts() == [*ordered, "inf", "not reached", ""]
+    heads.first.click()
+    assert column.all_inner_texts() == [*ordered[::-1], "not reached", "inf", ""]
+    heads.last.click()
+    words = column.all_inner_texts()
+    assert words.index("10 of 10") < words.index("9 of 10")
+
+
 def test_the_search_finds_pages_by_all_words(visit):
     page = visit("methods/fedpbc")
     page.fill("#find", "broken")
