@@ -19,7 +19,8 @@ from rollcall.leaderboard.names import label_names
 
 TEX = {letter: f"\\{letter}" for letter in "%&_#${}"}
 TEX |= {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}"}
-TEX |= {"<": r"\textless{}", ">": r"\textgreater{}", "|": r"\textbar{}", "±": r"$\pm$", "≥": r"$\geq$"}
+TEX |= {"<": r"\textless{}", ">": r"\textgreater{}", "|": r"\textbar{}", "±": r"$\pm$", "×": r"$\times$"}
+TEX |= {"≤": r"$\leq$", "≥": r"$\geq$", "π": r"$\pi$", "λ": r"$\lambda$"}
 TEX |= {"†": r"\dag{}", "‡": r"\ddag{}", "→": r"$\to$", "↑": r"$\uparrow$", "↓": r"$\downarrow$"}
 """The characters that have a meaning in LaTeX, as text."""
 

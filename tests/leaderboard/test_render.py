@@ -42,6 +42,7 @@ HARD = render.Table(
         ["a\\b~c^d{e}$f#2&", render.Number(1.5e-9, 2e-9, "-1.5e-9", "2e-9", best=True)],
         ["[x] <b> y-2", "+1.2 [-0.3, 2.1]†"],
         ["[also] at the start of a row", "→ 0"],
+        ["p π λ", "≤ 2 × 3"],
     ],
     "of 100 %\nin two lines",
 )
@@ -53,6 +54,7 @@ def test_latex_of_hard_characters():
     assert head == r"méthode \textbar{} a\_1 $\geq$ 10 \% & minus b $\downarrow$ \\"
     assert rows[0].endswith(r"& \textbf{$-$1.5$\cdot10^{-9}$ $\pm$ 2$\cdot10^{-9}$} \\")
     assert rows[1] == r"{[}x] \textless{}b\textgreater{} y-2 & +1.2 [$-$0.3, 2.1]\dag{} \\"
+    assert rows[3] == r"p $\pi$ $\lambda$ & $\leq$ 2 $\times$ 3 \\"
 
 
 def shown(table, width):

@@ -9,8 +9,10 @@ from rollcall.benchmark.config.experiment import Experiment
 from rollcall.benchmark.search.board import Board
 from rollcall.benchmark.search.entry import ENDING, Entry, Final
 from rollcall.leaderboard.figures import board_chart
+from rollcall.leaderboard.render import latex
 from rollcall.leaderboard.runs import PACKAGE
 from rollcall.leaderboard.standing import (
+    SYMBOLS,
     Standing,
     as_data,
     caption,
@@ -174,6 +176,17 @@ def test_patterns_that_methods_cannot_have_are_empty():
     assert {row[column] for row in found["minus the best"].rows} == {""}
     assert len(board_chart(shown).to_dict()["concat"]) == 5
     assert judged(impossible=[("absences", "mifa")]).keys() == judged().keys() - {"memory pays with absences"}
+
+
+def test_the_tables_of_a_board_have_no_letter_that_pdflatex_does_not_know():
+    """Up to U+00FF it knows all that they have; the caption is a comment."""
+    shown = entered()
+    marks = shown.entries["mifa"].marks.model_copy(update={"knows": [*SYMBOLS]})
+    shown.entries["mifa"] = shown.entries["mifa"].model_copy(update={"marks": marks})
+    text = "".join(map(latex, tables(shown, "fedavg").values()))
+    assert r"p $\pi$ $\lambda$ c F*" in text
+    body = [line for line in text.splitlines() if not line.startswith("%")]
+    assert [line for line in body if max(line, default="") > "\xff"] == []
 
 
 def test_searches_without_a_final_run_count_0_and_do_not_reach_the_target():
