@@ -150,7 +150,7 @@ def ranking_board(
     def figure() -> "alt.ConcatChart":
         from rollcall.leaderboard.figures import overall_chart, ranking_curves
 
-        return overall_chart(over) if overall else ranking_curves(ranking, x or "")
+        return overall_chart(over) if overall else ranking_curves(ranking, x or "", experiment.report)
 
     stem = "overall" if overall else "leaderboard"
     table = replace(table, caption="; ".join([table.caption, *notes]))

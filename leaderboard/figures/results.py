@@ -95,8 +95,11 @@ def curves(
     return ranking_board(chosen, folder, runs, dict(only), x).figure()
 
 
-def ranking_curves(ranking: Ranking, over: str = "") -> alt.ConcatChart:
-    """The first metric of all rows: a subplot for each set of conditions. Arguments and errors as `paper_curves`."""
+def ranking_curves(ranking: Ranking, over: str = "", report: Report | None = None) -> alt.ConcatChart:
+    """The first metric of all rows: a subplot for each set of conditions. Arguments and errors as `paper_curves`.
+
+    Of the report, `x` counts if it is one of `OVER`, and `log`; by default the y axis is logarithmic over decades.
+    """
     metric = Metric(ranking.metrics[0].column, ranking.metrics[0].direction)
     made = []
     for group in ranking.groups:
@@ -104,7 +107,9 @@ def ranking_curves(ranking: Ranking, over: str = "") -> alt.ConcatChart:
         made.append(Subplot(_conditions(ranking, group), metric, "round", lines))
     values = np.concatenate([_by_round([cell], metric).mean(axis=1) for cell in ranking.cells])
     is_log = len(values) and 0 < DECADES * values.min() < values.max()
-    return _drawn(made, Report(log=("y",) if is_log else ()), over, "")
+    report = report or Report()
+    over = over or (report.x if report.x in OVER else "")
+    return _drawn(made, Report(log=report.log or (("y",) if is_log else ())), over, "")
 
 
 def paper_curves(experiment: PaperExperiment, cells: Sequence[Cell], over: str = "") -> alt.ConcatChart:

@@ -193,7 +193,8 @@ def collect(
         return Shown(experiment, name)
     ranking = rank(complete, metrics, last_rounds, axes(experiment), planned_rounds(experiment))
     shown = Shown(experiment, name, ranking.cells, reproduction.origin(complete))
-    return replace(shown, tables=[("", ranking_table(ranking), 0)], figure=_figure(ranking_curves, ranking))
+    figure = _figure(ranking_curves, ranking, "", experiment.report)
+    return replace(shown, tables=[("", ranking_table(ranking), 0)], figure=figure)
 
 
 def _figure(draw: Callable[..., alt.ConcatChart], *of: Any) -> alt.ConcatChart | None:

@@ -8,6 +8,7 @@ import pytest
 
 from rollcall import leaderboard
 from rollcall.benchmark.config.metric import Metric
+from rollcall.leaderboard.boards import ranking_board
 from rollcall.leaderboard.cells import cells
 from rollcall.leaderboard.figures import results as curves
 from rollcall.leaderboard.figures import theme
@@ -15,6 +16,7 @@ from rollcall.leaderboard.figures.results import paper_curves, ranking_curves, s
 from rollcall.leaderboard.names import COLOURS, OWN, style
 from rollcall.leaderboard.paper.experiment import Printed
 from rollcall.leaderboard.ranking import rank
+from rollcall.leaderboard.site.build import collect
 from tests.support import results
 from tests.support.results import diverging, ends, experiment, run_of
 
@@ -120,6 +122,20 @@ def test_a_ranking_has_a_subplot_for_each_set_of_conditions_and_a_line_for_each_
     assert y(figure)["title"] == "test accuracy %"
     assert y(figure, 1)["title"] is None
     assert y(figure)["scale"]["domain"] == y(figure, 1)["scale"]["domain"]
+
+
+@pytest.mark.parametrize("of_site", [False, True])
+def test_the_figure_of_a_ranking_is_over_the_x_of_its_report_with_its_logarithms(of_site):
+    report = {"metrics": {"test/accuracy": "max"}, "x": "gradients", "log": ["y"]}
+    made = experiment(source="", report=report)
+    found = runs(made, lambda labels, seed: [0.1, 0.2, 0.4], rounds=20)
+    for one in found:
+        one.history["cost/gradients"] = 3.0 * one.history.index
+    figure = collect(made, "mine", found).figure if of_site else ranking_board(made, Path(), found, {}).figure()
+    assert lines(figure)["FedAvg"] == [(0, 10), (30, 20), (60, 40)]
+    assert y(figure)["scale"]["type"] == "log"
+    by_round = ranking_board(made, Path(), found, {}, "round").figure()
+    assert lines(by_round)["FedAvg"] == [(0, 10), (10, 20), (20, 40)]
 
 
 def test_figures_have_a_line_for_each_cell_and_a_picture_for_each_column():
