@@ -244,12 +244,14 @@ def _drawn(made: Sequence[Subplot], report: Report, over: str, title: str) -> al
         view.width, view.height = width, size
         views.append(view)
     diverged = {name for one in made for name, (_, of) in one.lines.items() if any(cell.diverged for cell in of)}
+    uneven = data.groupby(["plot", "line"])["seeds"].nunique().max() > 1
     means, spreads = ("Lines", "Bands") if of_lines else ("Dots", "Lines")
     stated_rows = [row for one in of_lines for row in one.printed]
     sources = {row["source"]: "Thin dashes" if math.isnan(row["x"]) else "Diamonds" for row in stated_rows}
     caption = [
         f"{means}: mean over seeds. {spreads}: one standard deviation" if several else "One seed",
         ", of the logarithms." if several and "y" in report.log else ".",
+        f" Points have {span(data['seeds'])} seeds." if uneven else "",
         *(f" {mark}: {source}." for source, mark in sources.items()),
         f" Without runs that diverged: {', '.join(sorted(diverged))}." if diverged else "",
         f" Without {OVER[over]}: {', '.join(sorted(absent))}." if absent else "",
@@ -331,7 +333,7 @@ def _points(subplot: Subplot, report: Report, over: str) -> pd.DataFrame:
         values = metric.scale * _curve(cells, report, metric, subplot.ticks)
         if values.empty:  # all runs diverged
             continue
-        own = _band(values, log).assign(line=name, sd=values.std(axis=1, ddof=1), seeds=values.shape[1], x=values.index)
+        own = _band(values, log).assign(line=name, sd=values.std(axis=1), seeds=values.count(axis=1), x=values.index)
         for cost in [*OVER][1:] if report.x == "round" else ():
             spent = _spent(cells, metric, cost)
             if len(spent) or cost == over:
@@ -375,21 +377,23 @@ def _conditions(ranking: Ranking, group: Sequence[Cell]) -> str:
 
 
 def _band(curve: pd.DataFrame, logarithmic: bool) -> pd.DataFrame:
-    """The mean, and one standard deviation below and above it; of logarithms if asked and all values have one."""
-    if logarithmic and (curve.min() > 0).all():
+    """The mean, and one standard deviation below and above it; of logarithms if asked and all values have one.
+
+    A point is over the seeds that it has; the deviation of one is 0.
+    """
+    if logarithmic and not (curve <= 0).any(axis=None):
         return _band(curve.map(np.log), logarithmic=False).map(np.exp)
-    values = curve.to_numpy()
-    mean, sd = values.mean(axis=1), values.std(axis=1, ddof=1) if values.shape[1] > 1 else 0.0
-    return pd.DataFrame({"value": mean, "low": mean - sd, "high": mean + sd}, curve.index)
+    mean, sd = curve.mean(axis=1), curve.std(axis=1).where(curve.count(axis=1) > 1, 0.0)
+    return pd.DataFrame({"value": mean, "low": mean - sd, "high": mean + sd})
 
 
 def _curve(cells: Sequence[Cell], report: Report, metric: Metric, ticks: Sequence[str]) -> pd.DataFrame:
-    """[points, seeds], indexed by their place on the x axis."""
+    """[points, seeds], indexed by their place on the x axis; NaN for a seed that a point lacks."""
     if report.x == "round":
         return _by_round(cells, metric)
     labels = {cell.labels.get(report.x) or "0": cell for cell in cells}
     points = {float(ticks.index(label) if label in ticks else label): cell for label, cell in labels.items()}
-    return pd.DataFrame({x: cell.finals(metric, report.last_rounds) for x, cell in points.items()}).T.sort_index()
+    return pd.DataFrame({x: cell.finals(metric, report.last_rounds) for x, cell in points.items()}).T.sort_index().dropna(how="all")
 
 
 def _by_round(cells: Sequence[Cell], metric: Metric) -> pd.DataFrame:

@@ -169,6 +169,25 @@ def test_figures_over_an_axis():
     assert lines(figure) == {name: [(0.1, 0.6), (0.2, 0.7), (0.4, 0.9)] for name in ("FedAvg", "MIFA")}
 
 
+def test_points_over_an_axis_are_means_over_the_seeds_that_they_have():
+    """At 0.2 seed 2 is missing, at 0.4 seeds 1 and 2 are, and at 0.8 all seeds diverged."""
+    axis = experiment(
+        grid={"seed": [0, 1, 2], "local.lr": [0.1, 0.2, 0.4, 0.8], "algorithm": ["fedavg"]},
+        report={"metrics": {"test/accuracy": "max"}, "x": "local.lr"},
+    )
+    had = {("0.1", "0"), ("0.1", "1"), ("0.1", "2"), ("0.2", "0"), ("0.2", "1"), ("0.4", "0")}
+    made = runs(axis, lambda labels, seed: (1 + seed) / 8)
+    kept = [run for run in made if (run.settings["local.lr"], run.tags["seed"]) in had]
+    kept += [diverging(run) for run in made if run.settings["local.lr"] == "0.8"]
+    figure = paper_curves(axis, cells(axis, kept))
+    assert figure.data[["x", "value", "low", "high", "seeds"]].to_numpy().tolist() == [
+        [0.1, 25, 12.5, 37.5, 3],
+        [0.2, 18.75, 9.91117, 27.5888, 2],  # 12.5 / sqrt(2) = 8.83883
+        [0.4, 12.5, 12.5, 12.5, 1],
+    ]
+    assert "Points have 1 to 3 seeds." in caption(figure)
+
+
 def test_figures_over_decades():
     decades = experiment(report={"metrics": {"test/accuracy": "min"}, "columns": ["participation"], "log": ["y"]})
     values = {"fedavg": [2.0, 10.0**6, 10.0**6], "mifa": [1.0, 1e-4, 1e-4]}
