@@ -63,13 +63,21 @@ class Subplot:
         return [cell for _, of_line in self.lines.values() for cell in of_line]
 
     def measure(self, report: Report, over: str) -> None:
-        """Find its points, over rounds, an axis of the grid, or a cost. Those at the start are no dots."""
+        """Find its points, over rounds, an axis of the grid, or a cost. Those at the start are no dots.
+
+        A logarithmic x axis has positive x alone.
+        """
         self.points = _points(self, report, over)
+        if "x" in report.log and not self.ticks:
+            self.points = self.points[~(self.points["x"] <= 0)]
         by_round = bool(over) or self.x == "round"
         after = self.points[self.points["x"] != 0] if by_round else self.points
         after = after if len(after) else self.points
         self.dots = bool(len(after) and after["line"].is_unique and (by_round or after["x"].nunique() == 1))
         self.points = after if self.dots else self.points
+        if "y" in report.log and not self.dots:  # a band that reaches 0 ends at its line
+            low = self.points["low"]
+            self.points = self.points.assign(low=low.mask(low <= 0, self.points["value"]))
 
 
 def curves(
@@ -275,7 +283,8 @@ def _x_axis(data: pd.DataFrame, title: str, report: Report, from_zero: bool, tic
         named = f"{json.dumps([label_name(report.x, tick) for tick in ticks])}[datum.value]"
         return theme.axis(alt.X, "x", title, (-0.2, len(ticks) - 0.8), values=[*range(len(ticks))], labelExpr=named)
     log = "x" in report.log
-    ends = (0, data["x"].max()) if from_zero and len(data) else theme.room(data["x"], log, 0.02)
+    first = data["x"].min() if log else 0
+    ends = (first, data["x"].max()) if from_zero and len(data) else theme.room(data["x"], log, 0.02)
     options: dict[str, Any] = {} if log else {"tickCount": 5}
     return theme.axis(alt.X, "x", title, ends, log, **options | ({"format": "~s"} if ends[1] >= 1e5 else {}))
 

@@ -169,6 +169,31 @@ def test_figures_over_an_axis():
     assert lines(figure) == {name: [(0.1, 0.6), (0.2, 0.7), (0.4, 0.9)] for name in ("FedAvg", "MIFA")}
 
 
+@pytest.mark.parametrize("over", ["", "gradients"])
+def test_a_logarithmic_x_axis_begins_at_the_first_positive_x(over):
+    log = experiment(report={"metrics": {"test/accuracy": "max"}, "log": ["x"]})
+    made = runs(log, lambda labels, seed: [0.25, 0.5, 0.5, 0.75])
+    for run in made:
+        run.history["cost/gradients"] = 2.0 * run.history.index
+    figure = paper_curves(log, cells(log, made), over)
+    a, b, c = (20, 40, 60) if over else (10, 20, 30)
+    assert lines(figure)["often, FedAvg"] == [(a, 50), (b, 50), (c, 75)]
+    assert {tuple(layer["encoding"]["x"]["scale"]["domain"]) for layer in views(figure)[0]["layer"]} == {(a, c)}
+
+
+def test_a_band_that_reaches_0_ends_at_its_line_on_a_logarithmic_y_axis():
+    """Two seeds at 0 and 3 have mean 1.5 and standard deviation 2.12; seeds at 3 and 5 have 4 and 1.41."""
+    log = experiment(report={"metrics": {"test/loss": "min"}, "log": ["y"]})
+    ends = [[3.0, 0.0, 3.0], [5.0, 3.0, 5.0]]
+    made = runs(log, lambda labels, seed: ends[seed], metric="test/loss", skip=(2,))
+    data = paper_curves(log, cells(log, made)).data.query("line == 'often, FedAvg'")
+    assert data[["x", "value", "low", "high"]].to_numpy().tolist() == [
+        [0, 4, 2.58579, 5.41421],
+        [10, 1.5, 1.5, 3.62132],
+        [20, 4, 2.58579, 5.41421],
+    ]
+
+
 def test_points_over_an_axis_are_means_over_the_seeds_that_they_have():
     """At 0.2 seed 2 is missing, at 0.4 seeds 1 and 2 are, and at 0.8 all seeds diverged."""
     axis = experiment(
