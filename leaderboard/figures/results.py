@@ -312,16 +312,23 @@ def _marks(one: Subplot, x: alt.X, y: alt.Y, looks: Mapping[str, Style]) -> list
 
 
 def _looks(made: Sequence[Subplot]) -> dict[str, Style]:
-    """The style of each line: that of its method, if no more than four lines have the same; else one after another."""
+    """The style of each line: that of its method, if no more than four lines have the same; else one after another.
+
+    Further lines of a method have its colour, and a dash of it that no other line or method of the figure has, if any.
+    """
     methods: dict[str, str] = {}
     for name, (_, of_line) in ((name, line) for one in made for name, line in one.lines.items()):
         settings = next((run.settings for cell in of_line for run in cell.runs.values()), {})
         methods.setdefault(name, settings.get(METHOD, ""))
     counts, looks, dashes = Counter(methods.values()), dict[str, Style](), list(DASHES.values())
+    own = {method: style(method, methods.values()) for method in counts if method}
     for name, method in methods.items():
         if method and counts[method] <= (len(dashes) if len(counts) > 1 else 1):
-            look, before = style(method, methods.values()), sum(methods[other] == method for other in looks)
-            looks[name] = replace(look, dash=dashes[(dashes.index(look.dash) + before) % len(dashes)])
+            look, first = own[method], dashes.index(own[method].dash)
+            taken = [*looks.values(), *(one for other, one in own.items() if other != method)]
+            owned = {one.dash for one in taken if one.colour == look.colour}
+            left = [dash for dash in dashes[first:] + dashes[:first] if dash not in owned]
+            looks |= {name: replace(look, dash=left[0])} if left else {}
     free = theme.in_turn([name for name in methods if name not in looks], {one.colour for one in looks.values()})
     return {name: looks.get(name) or free[name] for name in methods}
 
@@ -402,7 +409,8 @@ def _curve(cells: Sequence[Cell], report: Report, metric: Metric, ticks: Sequenc
         return _by_round(cells, metric)
     labels = {cell.labels.get(report.x) or "0": cell for cell in cells}
     points = {float(ticks.index(label) if label in ticks else label): cell for label, cell in labels.items()}
-    return pd.DataFrame({x: cell.finals(metric, report.last_rounds) for x, cell in points.items()}).T.sort_index().dropna(how="all")
+    values = {x: cell.finals(metric, report.last_rounds) for x, cell in points.items()}
+    return pd.DataFrame(values).T.sort_index().dropna(how="all")
 
 
 def _by_round(cells: Sequence[Cell], metric: Metric) -> pd.DataFrame:

@@ -13,7 +13,7 @@ from rollcall.leaderboard.cells import cells
 from rollcall.leaderboard.figures import results as curves
 from rollcall.leaderboard.figures import theme
 from rollcall.leaderboard.figures.results import paper_curves, ranking_curves, subplots
-from rollcall.leaderboard.names import COLOURS, OWN, style
+from rollcall.leaderboard.names import COLOURS, DASHES, OWN, style
 from rollcall.leaderboard.paper.experiment import Printed
 from rollcall.leaderboard.ranking import rank
 from rollcall.leaderboard.site.build import collect
@@ -122,6 +122,26 @@ def test_a_ranking_has_a_subplot_for_each_set_of_conditions_and_a_line_for_each_
     assert y(figure)["title"] == "test accuracy %"
     assert y(figure, 1)["title"] is None
     assert y(figure)["scale"]["domain"] == y(figure, 1)["scale"]["domain"]
+
+
+def test_no_two_lines_look_the_same():
+    """Vermilion has four dashes: those of FedPBC (solid), CA-Fed (dashed), FedSGD (dotted) and debiased FedAvg."""
+
+    def styles(*methods):
+        rates = [("fedpbc", "0.5"), ("fedpbc", "1"), *((method, "1") for method in methods)]
+        made = [own(method, 0, end=0.5, **{"local.lr": lr}) for method, lr in rates]
+        figure = ranking_curves(rank(made, [Metric("test/accuracy")], last_rounds=1))
+        colour, dash = looks(figure, "color"), looks(figure, "strokeDash")
+        return {name: (colour[name], tuple(dash[name])) for name in colour}
+
+    vermilion = COLOURS["vermilion"]
+    two = styles("ca_fed")
+    assert two["CA-Fed"] == (vermilion, DASHES["dashed"])
+    assert two["FedPBC, lr=0.5"] == (vermilion, DASHES["solid"])
+    assert two["FedPBC, lr=1"] == (vermilion, DASHES["dashdot"])
+    four = styles("ca_fed", "fedsgd_iw", "fedavg_debiased")
+    assert len({*four.values()}) == 5
+    assert four["FedPBC, lr=1"][0] != vermilion
 
 
 @pytest.mark.parametrize("of_site", [False, True])
