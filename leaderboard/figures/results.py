@@ -65,12 +65,12 @@ class Subplot:
     def measure(self, report: Report, over: str) -> None:
         """Find its points, over rounds, an axis of the grid, or a cost. Those at the start are no dots.
 
-        A logarithmic x axis has positive x alone.
+        They are not on a logarithmic axis either. A label 0 of an axis of the grid is at its left edge.
         """
         self.points = _points(self, report, over)
-        if "x" in report.log and not self.ticks:
-            self.points = self.points[~(self.points["x"] <= 0)]
         by_round = bool(over) or self.x == "round"
+        if by_round and "x" in report.log:
+            self.points = self.points[~(self.points["x"] <= 0)]
         after = self.points[self.points["x"] != 0] if by_round else self.points
         after = after if len(after) else self.points
         self.dots = bool(len(after) and after["line"].is_unique and (by_round or after["x"].nunique() == 1))
