@@ -58,7 +58,7 @@ def test_stale_and_failed_trials_are_deleted_when_told(store, tmp_path, capsys):
     failed = next(path for path in home.iterdir() if "seed1" in path.name)
     status = json.loads((failed / "status.json").read_text())
     (failed / "status.json").write_text(json.dumps(status | {"state": "failed"}))  # after it was continued
-    assert "failed" not in rollcall(capsys, "clean", file)[1]  # it still has the result of its earlier rounds
+    assert failed.name not in rollcall(capsys, "clean", file)[1]  # it still has the result of its earlier rounds
     (failed / "status.json").write_text(json.dumps(status | {"state": "failed", "finished": 0}))
     code, out, _ = rollcall(capsys, "clean", file)
     assert code == 0
