@@ -37,7 +37,7 @@ def keep_freed_memory() -> None:
 
 
 def return_freed_memory() -> None:
-    """Return to the kernel what this process has freed so far, which the heap could not use again in whole blocks."""
+    """Return freed memory to the kernel. It is in pieces, so that the next large blocks cannot use all of it again."""
     if sys.platform == "linux" and (malloc_trim := getattr(ctypes.CDLL(None), "malloc_trim", None)) is not None:
         malloc_trim(0)
 

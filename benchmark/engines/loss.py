@@ -122,7 +122,7 @@ def activation_bytes(loss: Loss, samples: Samples) -> int:
             # The smaller one: a slice takes less than its storage, an expanded tensor has more elements than it stores.
             size = min(tensor.numel() * tensor.element_size(), storage.nbytes())
             saved[storage.data_ptr()] = max(size, saved.get(storage.data_ptr(), 0))
-        return tensor.detach()  # an output that is not detached holds the graph that saves it, for ever
+        return tensor.detach()  # else a saved output holds its own graph: a cycle that is never freed
 
     buffers = {name: buffer.clone() for name, buffer in loss.named_buffers()}  # this trial must not change the server's
     with torch.enable_grad(), saved_tensors_hooks(record, lambda tensor: tensor):

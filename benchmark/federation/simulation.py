@@ -394,7 +394,7 @@ def _has_result(run: RunFolder, trial: Trial) -> bool:
         if missing:  # the run was begun with more rounds
             raise Refused(
                 f"rounds: {trial.rounds} is not allowed with {run.path}, which was not evaluated after round "
-                f"{missing[0]}; must be the number of rounds with which it was begun. Or use another store"
+                f"{missing[0]}; use the number of rounds with which it was begun, or another store"
             )
     return False
 

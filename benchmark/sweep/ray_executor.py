@@ -330,7 +330,7 @@ class Reports(Callback):
         return self.asked
 
     def rest(self) -> None:
-        """Report what is left but the last evaluation, with which the end of the run is reported."""
+        """Report the evaluations that are left, except the last one, which is reported with the end of the run."""
         for row in [] if self.pause else self.rows[:-1]:
             tune.report(row)
 
