@@ -114,7 +114,8 @@ def search_with_ray(
         grid, errors, stopped = run_plan(plan, execution.store / home, execution, space, **tuning)
         if grid is None or stopped:
             raise Interrupted(INTERRUPTED)
-        if changed := [file for file, text in sources.items() if decoded(Path(file)) != text]:
+        # Code of a notebook is in no file.
+        if changed := [file for file, text in sources.items() if Path(file).is_file() and decoded(Path(file)) != text]:
             raise SettingError(f"{changed[0]} was changed during the search; undo the change, and rerun the command")
         grids.append(grid)
         failed |= errors
