@@ -12,7 +12,7 @@ For methods that can run without an oracle (`oracle: false`)::
 P(on|on) and P(off|off) are shares of the rounds that follow an active or an inactive round, smoothed in the same way.
 
 Differences from the paper:
-    None. n and n' are the paper's n_k and m_k, which it does not give; here the prior is one active and one inactive
+    n and n' are the paper's n_k and m_k, which it does not give; here the prior is one active and one inactive
     round, n = n' = 1, whatever the previous round was. For two states the paper's eigenvalue is this lambda. The
     current round is observed before its updates are weighted.
 """

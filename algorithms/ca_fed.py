@@ -17,15 +17,16 @@ If A is empty, or all of A is left out, x stays. In the first `watch` rounds x s
 server only observes who is active, for its estimates (Fig. 4).
 
 Cost:
-    a + q K gradients; q models up, a down, where q of the active clients are included; memory 3 m, with estimates 8 m +
-    1.
+    a + Q K gradients (Q K with `losses: validation` or `test`); Q models up, a down, where Q of the active clients are
+    included; memory 3 m, with estimates 8 m + 1. A loss on a minibatch is counted as one gradient. A client that trains
+    could take it from its first step, so that Q K gradients and a - Q forward passes would be enough.
 
 When to use:
     In short training, if some clients are rare or strongly correlated over time and matter little.
 
 Differences from the paper:
     lambda is the second eigenvalue of a client's chain. The paper sorts by lambda(P_k) = (1 + |lambda|) / 2: the order
-    of |lambda|. Its function `get` may leave out all clients; here one remains. The projection on a set W is left out.
+    of |lambda|. Its E is K here. It does not say how Fh starts; the mean of F is the released code's. Its function `get` may leave out all clients; here one remains. The projection on a set W is left out.
     beta = 1 keeps no memory of losses. The paper prints "beta = 0" for its experiments. In the released code the
     parameter weights the old estimate: 0 for MNIST, which is beta = 1 here, and 0.2 for Synthetic.
     Clients of equal lambda, or equal pi, are tried by their numbers; the paper says nothing about them.

@@ -1,7 +1,8 @@
 """FedAvg over all clients: averages over all m clients and counts an inactive client as a zero update.
 
-Xiang, Ioannidis, Yeh, Joe-Wong, Su, *Empowering Federated Learning with Implicit Gossiping* (FedPBC), the
-baseline "FedAvg over all clients" of section VII.
+Xiang, Ioannidis, Yeh, Joe-Wong, Su, *Empowering Federated Learning with Implicit Gossiping to Combat Connection
+Unreliability Amidst Unknown and Arbitrary Dynamics* (FedPBC; arXiv 2404.10091), the baseline FedAvg *all* of section
+VII-B.
 
     D_i = x_i(K) - x                        for i in A
     x  += eta_g * (1/m) sum over A of D_i   divided by m, not by a
@@ -11,7 +12,7 @@ Cost:
     a K gradients; a models up, a down; memory 0.
 
 When to use:
-    As a baseline. Its steps shrink with the number of active clients, and it is biased as FedAvg is.
+    As a baseline. Its steps are smaller when fewer clients are active, and it is biased as FedAvg is.
 
 Differences from the paper:
     None.

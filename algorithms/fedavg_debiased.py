@@ -23,7 +23,7 @@ Differences from the paper:
     The paper draws B clients in every round; a, the number of active clients, stands for B. Its theorem is about a
     model drawn from all rounds; here the last one is evaluated. n_i is its t_i, and nu_i its 1 / (lambda_i N). The
     authors' released code takes nu_i = T / n_i over a horizon of T rounds: `horizon`. With known shares pi_i of the
-    rounds (section 5) nu_i = a / (pi_i m): `oracle`.
+    rounds (section 5) nu_i = a / (pi_i m): `oracle`. This pi_i is B times the paper's, whose shares sum to 1.
 """
 
 from dataclasses import dataclass

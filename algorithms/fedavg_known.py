@@ -1,7 +1,8 @@
 """FedAvg with known probabilities: divides each update by the client's participation probability.
 
-Xiang, Ioannidis, Yeh, Joe-Wong, Su, *Empowering Federated Learning with Implicit Gossiping* (FedPBC), the
-baseline "FedAvg with known p_i^t" of section VII.
+Xiang, Ioannidis, Yeh, Joe-Wong, Su, *Empowering Federated Learning with Implicit Gossiping to Combat Connection
+Unreliability Amidst Unknown and Arbitrary Dynamics* (FedPBC; arXiv 2404.10091), the baseline FedAvg *known p_i^t's* of
+section VII-B.
 
     p_i^t [m]   true probability that client i is active in this round
 

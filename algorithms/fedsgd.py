@@ -1,7 +1,7 @@
 """FedSGD: averages one minibatch gradient of each active client.
 
 Harrak, Egan, Goursaud, Alberi Morel, Conte, *Bias Mitigation for Federated Learning with Spatially Correlated
-Participation* (2025), equations 4 and 5.
+Participation* (HAL hal-05265910, 2025), equations 4 and 5.
 
     x -= eta * mean over A of g_i(x)
     A empty: x stays

@@ -1,7 +1,7 @@
 """Importance-weighted FedSGD: divides each gradient by its client's mean weight in the averages so far.
 
 Harrak, Egan, Goursaud, Alberi Morel, Conte, *Bias Mitigation for Federated Learning with Spatially Correlated
-Participation* (2025), section IV, equation 11.
+Participation* (HAL hal-05265910, 2025), section IV, equation 11.
 
     Z_i [m]   sum of client i's weights 1/a in the averages so far
     c_i [m]   estimate of E[1{i in A} / a], at least delta
@@ -15,8 +15,9 @@ Cost:
     a gradients; a models up, a down; memory m.
 
 When to use:
-    With one gradient in each round, if clients fail together: it needs no probabilities. Not if some c_i are below
-    delta: in harrak/fig2 (collisions, M_max = 1) its loss is then 1.6 times FedSGD's (1.3 to 1.9).
+    With one gradient in each round, if clients fail together: it needs no probabilities. Not if all c_i are far
+    below delta and nearly all rounds are empty: in harrak/fig2 (collisions, M_max = 1) its loss is then 1.6 times
+    FedSGD's (1.3 to 1.9). With M_max = 2, where four of ten c_i are below delta, it is half of it.
 
 Differences from the paper:
     The paper does not say what an empty round does; here x stays, and the round counts for the shares. m is the paper's

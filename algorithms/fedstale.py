@@ -1,6 +1,6 @@
 """FedStale: fresh updates of active clients, and the last known updates of all clients with weight beta.
 
-Rodio, Neglia, *FedStale: leveraging stale client updates in federated learning* (2405.04171; arXiv 2024).
+Rodio, Neglia, *FedStale: leveraging stale client updates in federated learning* (arXiv 2405.04171, 2024).
 
     w_i [m]      weight of client i in the objective
     p_i [m]      availability of client i, exact or estimated

@@ -19,7 +19,8 @@ When to use:
 
 Differences from the paper:
     The paper's clients have two levels of availability. The mean of pi separates them here, and also works for more
-    levels. If all pi_i are equal, M contains all clients.
+    levels. If all pi_i are equal, M contains all clients. The paper prints no weights; alpha_i / pi_i are those of
+    `unbiased`. With one level in M they only scale the server's rate.
 """
 
 from dataclasses import dataclass

@@ -11,6 +11,7 @@ from rollcall.algorithms import ALGORITHMS, Round
 
 M, D, T, K, LR = 6, 4, 30, 3, 0.05
 ONE_STEP = {"fedsgd", "fedsgd_iw"}
+EMPTY_ROUNDS_STEP = {"mifa", "fedstale", "focus", "amplified_fedavg", "amplified_scaffold"}
 DRAW = np.random.default_rng(5)
 U, H = DRAW.normal(size=(M, D)), DRAW.uniform(0.3, 2.0, M)
 P = np.tile(DRAW.uniform(0.05, 0.9, M), (T, 1))
@@ -45,6 +46,8 @@ def follow(path, name, options, u, h, mask, K, eta, alpha, p, **known):
         A = torch.from_numpy(np.arange(len(u)) if name == "local_sgd" else np.flatnonzero(on))
         call = Round(t, A, eta(t), torch.tensor(alpha), probability=torch.tensor(p[t]), **told)
         update, state = method.round(state, x, call, Clients(u, h, K, eta(t), options.get("rho", 0.0)))
+        if len(A) == 0 and (name not in EMPTY_ROUNDS_STEP or options.get("empty") == "skip"):
+            assert update is None  # zeros would still move x by the server's momentum
         x = x if update is None else x + update
         assert np.abs(x.numpy() - path[t + 1]).max() < 1e-10 * size
 

@@ -46,6 +46,65 @@ def test_clients_of_weight_0_that_never_come_change_nothing(name):
         assert end(name, torch.cat([two, 0 * two[:1]]), True, rounds, active=2) == pytest.approx(alone, rel=1e-12)
 
 
+def path(name, K, alpha, u, p, lam, mask, weighted):
+    """The models after each round, and the first update; x starts at 4."""
+    method, x = ALGORITHMS[name](**OPTIONS.get(name, {})), torch.full((1,), 4.0, dtype=torch.float64)
+    work, alpha = Clients(u, torch.ones(len(u), dtype=torch.float64), K, 0.3), torch.tensor(alpha, dtype=torch.float64)
+    known = {"probability": p, "stationary": p, "correlation": lam, "least_loss": 0 * p, "share": p / 2}
+    state, models = method.init(x, len(alpha)), []
+    for t, on in enumerate(mask):
+        A = torch.arange(len(u)) if name == "local_sgd" else torch.from_numpy(np.flatnonzero(on))
+        call = Round(t, A, 0.3, alpha, weighted=weighted, **known)
+        update, state = method.round(state, x, call, work)
+        x = x if update is None else x + update
+        models.append(x.item())
+    return models
+
+
+MASK = np.array([[1, 1, 1], [1, 0, 1], [0, 1, 0], [0, 0, 0], [1, 1, 0], [0, 0, 1], [1, 0, 0], [0, 1, 1]])
+KNOWN = torch.tensor([[0.6, 0.2, 0.5], [0.3, 0.1, 0.2]], dtype=torch.float64)  # p or pi, and lambda
+ROUNDS_COUNT_CLIENTS = {"fedavg_debiased", "fedsgd_iw", "fedvarp"}  # their formulas have a or a / m
+
+
+@pytest.mark.parametrize("name", [name for name in WEIGHT if name not in ROUNDS_COUNT_CLIENTS])
+def test_a_client_of_double_weight_is_two_equal_clients(name):
+    """Weights of 1/2, 1/4 and 1/4, and four equal clients of which two are the same and come together."""
+    K = torch.ones(3, dtype=torch.int64) if name == "fedsgd" else torch.tensor([2, 1, 3])
+    twice = [0, 0, 1, 2]
+    weighted = path(name, K, [0.5, 0.25, 0.25], U, *KNOWN, MASK, True)
+    copied = path(name, K[twice], [0.25] * 4, U[twice], *KNOWN[:, twice], MASK[:, twice], False)
+    assert weighted == pytest.approx(copied, rel=1e-12)
+    assert len({*weighted}) > 3
+    assert weighted != pytest.approx(path(name, K, [1 / 3] * 3, U, *KNOWN, MASK, False), rel=1e-3)
+
+
+def test_weights_where_a_formula_counts_clients():
+    """One step of FedAvg debiased, FedSGD-IW and FedVARP by hand, after a round with all clients."""
+    alpha, u = [0.5, 0.3, 0.2], U[:, 0].numpy()
+
+    def two(name):
+        return path(name, 1, alpha, U, *KNOWN, MASK[:2], True)
+
+    def g(i, x):
+        return x - u[i]
+
+    first, x = two("fedavg_debiased")
+    assert first == pytest.approx(4 - 0.3 * sum(alpha[i] * g(i, 4) for i in range(3)))
+    nu = 2 * 2 / (2 * 3)  # two rounds; two clients are active, each for the second time
+    assert x == pytest.approx(first - 0.3 * sum(3 * alpha[i] * nu * g(i, first) for i in (0, 2)) / 2)
+
+    first, x = two("fedsgd_iw")
+    assert first == pytest.approx(4 - 0.3 * sum(alpha[i] * g(i, 4) for i in range(3)))  # c_i = 1/3
+    c = (1 / 3 + 1 / 2) / 2
+    assert x == pytest.approx(first - 0.3 * sum(3 * alpha[i] * g(i, first) / (3 * c) for i in (0, 2)) / 2)
+
+    first, x = two("fedvarp")
+    y = [-0.3 * g(i, 4) for i in range(3)]
+    assert first == pytest.approx(4 + sum(alpha[i] * y[i] for i in range(3)))
+    fresh = sum(alpha[i] * (-0.3 * g(i, first) - y[i]) for i in (0, 2)) * 3 / 2
+    assert x == pytest.approx(first + fresh + sum(alpha[i] * y[i] for i in range(3)))
+
+
 def test_mifa_does_not_wait_for_a_client_of_weight_0(monkeypatch):
     monkeypatch.setitem(OPTIONS, "mifa", {"wait_for_all": True})
     test_clients_of_weight_0_that_never_come_change_nothing("mifa")
