@@ -404,7 +404,8 @@ def as_written(value: Any) -> Any:
 def fields_of(value: Any) -> dict[str, Any]:
     """The fields of a dataclass that are not at their defaults, by name."""
     fields = [field for field in dataclasses.fields(value) if field.init]
-    return {one.name: getattr(value, one.name) for one in fields if getattr(value, one.name) != one.default}
+    given = {one.name: getattr(value, one.name) for one in fields}
+    return {one.name: given[one.name] for one in fields if not np.array_equal(given[one.name], one.default)}
 
 
 def kind_of(name: str) -> str:

@@ -3,14 +3,19 @@
 from collections.abc import Mapping
 from typing import Any
 
-from rollcall.benchmark.config.errors import SettingError
+from rollcall.benchmark.config.errors import SettingError, at
+
+
+def in_long_form(choice: Any) -> Any:
+    """A choice as a mapping; a bare name, a class or a function is its `name`. Anything else as it is."""
+    return {"name": choice} if isinstance(choice, str) or callable(choice) else choice
 
 
 def merged(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
     """Settings laid over others. A choice of another name replaces the whole choice, options included."""
     result = dict(base)
     for key, value in over.items():
-        below = {"name": result[key]} if isinstance(result.get(key), str) else result.get(key)
+        below = in_long_form(result.get(key))
         if (
             isinstance(below, Mapping)
             and isinstance(value, Mapping)
@@ -29,12 +34,11 @@ def put(spec: Mapping[str, Any], path: str, value: Any) -> dict[str, Any]:
     first, dot, rest = path.partition(".")
     if not dot:
         return {**spec, first: value}
-    inner = spec.get(first, {})
-    if isinstance(inner, str):  # a choice that is written as its name alone
-        inner = {"name": inner}
+    inner = in_long_form(spec.get(first, {}))
     if not isinstance(inner, Mapping):
         raise SettingError(f"{path}: cannot be set; {first} is {inner!r}")
-    return {**spec, first: put(inner, rest, value)}
+    with at(first):
+        return {**spec, first: put(inner, rest, value)}
 
 
 def put_all(spec: Mapping[str, Any], values: Mapping[str, Any]) -> dict[str, Any]:

@@ -24,7 +24,7 @@ from rollcall.benchmark.config.axes import (
 )
 from rollcall.benchmark.config.base import Settings, load_yaml, validated
 from rollcall.benchmark.config.digest import serialised
-from rollcall.benchmark.config.dotted import merged
+from rollcall.benchmark.config.dotted import in_long_form, merged
 from rollcall.benchmark.config.errors import SettingError, listed, near
 from rollcall.benchmark.config.metric import OVER, Metric, MetricName, Metrics
 from rollcall.benchmark.config.trial import Analysis, Trial
@@ -36,11 +36,6 @@ def is_setting(axis: str) -> bool:
     """Whether an axis is a setting, `algorithm.beta`; else, as `p2`, its values map dotted settings to values."""
     first = axis.partition(".")[0]
     return first in Trial.model_fields or first in Analysis.model_fields
-
-
-def named(choice: Any) -> Any:
-    """A choice as a mapping; a bare name, or a callable, is its `name`. Anything else is returned as it is."""
-    return {"name": choice} if isinstance(choice, str) or callable(choice) else choice
 
 
 def folder_name(name: str) -> str:
@@ -122,7 +117,7 @@ class Panel(Settings):
 
     title: str = Field("", description="heading of the panel")
     trial: dict[str, Any] = Field({}, description="settings that replace or extend those of the experiment's `trial`")
-    analysis: Annotated[dict[str, Any] | None, BeforeValidator(named)] = Field(
+    analysis: Annotated[dict[str, Any] | None, BeforeValidator(in_long_form)] = Field(
         None, description="an analysis to compute instead of training: its name, or a mapping of `name` and options"
     )
     grid: dict[str, Axis] = Field({}, description="axes that replace or extend those of the experiment's `grid`")

@@ -215,7 +215,7 @@ def identity_of_name(name: str) -> str:
     """`FILE.py:NAME` or `package.module:NAME` in a digest: the content of the file and the name. Other texts: as is."""
     path, _, attribute = absolute(name).rpartition(":")
     if ADDRESS.fullmatch(name) and not name.startswith(SUITE):
-        with suppress(ImportError):  # no module of this name
+        with suppress(ImportError, ValueError):  # no module of this name; a script, `__main__`, has no file to find
             path = getattr(find_spec(path), "origin", None) or path
     text = _text(path) if path.endswith(".py") else None
     return name if text is None else f"{Source(path, text).digest}:{attribute}"

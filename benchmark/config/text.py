@@ -83,21 +83,22 @@ def parsed(text: str) -> Any:
 
 def with_line(error: SettingError, file: Path | None) -> SettingError:
     """An error of a setting with the line of a YAML file in which it is written, if it is written there."""
-    setting, _, said = str(error).partition(": ")
-    key = setting.rpartition(".")[2]
-    for name, value in _entries(yaml.compose(file.read_text(encoding="utf-8"), _Loader)) if file else ():
-        is_unknown = name.value == key and said.startswith(("is not a setting", "is not an option"))
-        if is_unknown or (name.value.endswith(key) and said.startswith((f"{value.value} is ", f"{value.value!r} is "))):
-            return SettingError(f"{file}:{name.start_mark.line + 1}: {error}")
+    setting, _, said = re.sub(r"^panel [^:]*: ", "", str(error)).partition(": ")
+    unknown = said.startswith(("is not a setting", "is not an option"))
+    for path, line, value in _entries(yaml.compose(file.read_text(encoding="utf-8"), _Loader)) if file else ():
+        if f".{path}".endswith(f".{setting}") and (unknown or said.startswith((f"{value} is ", f"{value!r} is "))):
+            return SettingError(f"{file}:{line}: {error}")
     return error
 
 
-def _entries(node: Any) -> Iterator[tuple[yaml.Node, yaml.Node]]:
-    """All keys of the mappings in a document, each with its value."""
+def _entries(node: Any, place: str = "") -> Iterator[tuple[str, int, Any]]:
+    """All keys of the mappings in a document: each with the keys above it, dotted; its line; and its value."""
     for entry in node.value if isinstance(node, yaml.CollectionNode) else ():
-        if isinstance(entry, tuple):
-            yield entry
-        yield from _entries(entry[1] if isinstance(entry, tuple) else entry)
+        key, value = entry if isinstance(entry, tuple) else (None, entry)
+        path = place if key is None else f"{place}.{key.value}".removeprefix(".")
+        if key is not None:
+            yield path, key.start_mark.line + 1, value.value
+        yield from _entries(value, path)
 
 
 def dumped(content: Any, **options: Any) -> str:

@@ -17,7 +17,7 @@ from rollcall.benchmark.config.errors import SettingError, SourceError, at
 from rollcall.benchmark.config.source import SUITE, definition
 from rollcall.benchmark.config.trial import By, Clock, Trial
 from rollcall.benchmark.engines import LocalTraining
-from rollcall.benchmark.federation.checked import check_init, check_task, check_training, located
+from rollcall.benchmark.federation.checked import check_init, check_task, check_training
 from rollcall.benchmark.federation.client_weights import classes
 from rollcall.benchmark.federation.evaluation import Groups, group, metrics_of
 from rollcall.benchmark.federation.module import Federation
@@ -102,8 +102,7 @@ def build(trial: Trial, workers: int = 1) -> Federation:
     x = torch.empty(d, dtype=dtype, device="meta")
     with at("algorithm"):
         state = algorithm.init(x, data.clients)
-    with located(algorithm):
-        check_init(algorithm, state)
+    check_init(algorithm, state)
     states = [state, Rows.begin(x, data.clients)] if trial.local.keep_momentum else [state]
     refuse_what_cannot_fit(states, trial.algorithm.label, d, data.clients, trial.numerics.device)
     schedule, chosen = own.schedule.bound(), server.optimizer

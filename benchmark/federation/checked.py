@@ -7,8 +7,6 @@ wrong value that a method returns only later in a run raises an error of torch.
 import copy
 import dataclasses
 import re
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -24,23 +22,15 @@ MODEL_NAME = re.compile(r"\w*")
 """A name of a model to evaluate, which ends the names of its metrics."""
 
 
-class WrongReturnError(ValueError):
-    """A method of a class returned another value (`seen`) than it must (`expected`)."""
+class WrongReturnError(SourceError):
+    """A method of a class returned another value (`seen`) than it must (`expected`). Begins with the method's line."""
 
     def __init__(self, part: Any, method: str, expected: str, seen: str) -> None:
-        super().__init__(f"{type(part).__name__}.{method} returned {seen}; must return {expected}")
+        line = definition(getattr(type(part), method))
+        super().__init__(f"{line}: {type(part).__name__}.{method} returned {seen}; must return {expected}")
         self.method = method
         self.expected = expected
         self.seen = seen
-
-
-@contextmanager
-def located(part: Any) -> Iterator[None]:
-    """Turn a `WrongReturnError` of a part into a `SourceError` that begins with the line of the method."""
-    try:
-        yield
-    except WrongReturnError as error:
-        raise SourceError(f"{definition(getattr(type(part), error.method))}: {error}") from None
 
 
 def _need(part: Any, method: str, fits: bool, expected: str, seen: str) -> None:
@@ -120,8 +110,7 @@ def check_task(task: Task, batch: Samples) -> None:
         except Exception as error:
             place = contributed_line(error) or f"{definition(getattr(type(task), method))}: "
             raise SourceError(f"{place}{told(error)}") from error
-        with located(task):
-            check(task, returned, batch)
+        check(task, returned, batch)
 
 
 def check_training(task: Task, data: ClientData, minibatches: Minibatches) -> None:

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 from rollcall.algorithms import Algorithm, Round, Rows, Traffic
 from rollcall.benchmark.engines import ENGINES, Engine, Evaluator, Feed, FlatTask, LocalTraining, held_out_splits
-from rollcall.benchmark.federation.checked import check_eval_models, check_round, check_traffic, located
+from rollcall.benchmark.federation.checked import check_eval_models, check_round, check_traffic
 from rollcall.benchmark.federation.client_weights import Classes, Weights
 from rollcall.benchmark.federation.evaluation import Costs, Groups, Tally, named
 from rollcall.benchmark.federation.state import StateBuffers
@@ -156,8 +156,7 @@ class Federation(LightningModule):
     def _check_once(self, check: Callable[..., None], *returned: Any) -> None:
         """Check the first value that a method of the algorithm returns; checks in every round would cost time."""
         if check not in self._checked:
-            with located(self.algorithm):
-                check(self.algorithm, *returned)
+            check(self.algorithm, *returned)
             self._checked.add(check)
 
     def _call(self, t: int) -> Round:

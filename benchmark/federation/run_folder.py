@@ -400,7 +400,7 @@ class RunFolder:
     def _write(self, lasting: bool = False, **status: Any) -> None:
         # Written elsewhere and renamed, so that a reader never sees half a file.
         with replacing(self.status_file, lasting) as scratch:
-            scratch.write_text(json.dumps(status, indent=1 if lasting else None))  # indenting is slow
+            scratch.write_text(json.dumps(status, indent=1 if lasting else None, default=str))  # indenting is slow
         self._written = time.monotonic()
 
 

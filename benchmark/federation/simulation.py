@@ -230,7 +230,7 @@ class Records(Callback):
             return
         row = {"round": t, **metrics}
         # A run that resumes at the round of an evaluation may evaluate again, with the same result.
-        if self.run is not None and not self.has(t):
+        if self.run is not None and t not in self.rows:
             self.run.append(row, monotonic() - self.began)
         self.rows[t] = row
 
@@ -262,10 +262,6 @@ class Records(Callback):
     def history(self) -> pd.DataFrame:
         """A row for each evaluation, by round."""
         return pd.DataFrame([self.rows[t] for t in sorted(self.rows)] or {"round": []})
-
-    def has(self, t: int) -> bool:
-        """Whether the model after t rounds was evaluated."""
-        return t in self.rows
 
 
 class Rounds(Callback):
@@ -427,11 +423,11 @@ def _train(trainer: Trainer, federation: Federation, records: Records, trial: Tr
         federation.load_state_dict(torch.load(resume, map_location="cpu", weights_only=True)["state_dict"])
     records.resume_at(federation.t)
     try:
-        if trial.evaluation.due(federation.t, trial.rounds) and not records.has(federation.t):
+        if trial.evaluation.due(federation.t, trial.rounds) and federation.t not in records.rows:
             trainer.validate(federation, verbose=False)
         if not records.diverged:
             trainer.fit(federation, ckpt_path=resume)
-        if trainer.limit_val_batches and not records.has(federation.t):
+        if trainer.limit_val_batches and federation.t not in records.rows:
             trainer.validate(federation, verbose=False)
     except SystemExit as end:
         if isinstance(end.__context__, KeyboardInterrupt):  # Lightning turns it into an exit with code 1

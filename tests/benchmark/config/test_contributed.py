@@ -2,15 +2,19 @@
 
 import importlib.util
 import sys
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
+import torch
 import yaml
 
 from rollcall import SettingError, Trial, algorithms, simulate
 from rollcall.benchmark.config.choice import kind_of, read
 from rollcall.benchmark.config.digest import digest
+from rollcall.benchmark.config.dotted import merged, put
 from rollcall.participation import Bernoulli, Population, stream
 
 FILE = Path(__file__).parents[2] / "support" / "own.py"
@@ -282,3 +286,37 @@ def test_a_default_that_a_factory_makes_and_a_file_in_another_encoding(tmp_path)
     (tmp_path / "latin.py").write_bytes("# für\n".encode("latin-1") + LISTED.encode())
     with pytest.raises(SettingError, match=r"latin\.py: is not in UTF-8 \(byte 3\)"):
         Trial.read(spec | {"algorithm": f"{tmp_path}/latin.py:Listed"})
+
+
+@dataclass(frozen=True)
+class Rated(algorithms.FedAvg):
+    """A method with an array or a tensor among its fields."""
+
+    rates: Any
+    power: float = 1.0
+
+
+@pytest.mark.parametrize("rates", [np.array([1.0, 2.0]), torch.tensor([1.0, 2.0])], ids=["array", "tensor"])
+def test_an_instance_of_a_method_holds_an_array(rates, tmp_path):
+    """Its run folder tells it as text, since JSON knows neither."""
+    settings = {"task": QUADRATIC, "algorithm": Rated(rates), "rounds": 1}
+    assert read("algorithm", Rated(rates)).options["rates"] is rates
+    assert Trial.read(settings).digest != Trial.read(settings | {"algorithm": Rated(2 * rates)}).digest
+    assert Trial.read(settings).digest != Trial.read(settings | {"algorithm": Rated(rates, 0.5)}).digest
+    assert simulate(settings).server.shape == (2,)
+    assert simulate(settings, folder=tmp_path).folder is not None
+
+
+def test_options_of_a_method_that_is_given_as_a_class():
+    spec = {"algorithm": Rated, "local": {"lr": 0.1}}
+    assert put(spec, "algorithm.power", 0.5)["algorithm"] == {"name": Rated, "power": 0.5}
+    assert merged(spec, {"algorithm": {"power": 0.5}})["algorithm"] == {"name": Rated, "power": 0.5}
+    with pytest.raises(SettingError, match=r"^local.lr.x: cannot be set; lr is 0.1"):
+        put(spec, "local.lr.x", 1)
+
+
+def test_a_name_in_a_script(monkeypatch):
+    """`__main__` is a module that no file can be found for."""
+    monkeypatch.setattr(sys.modules["__main__"], "__spec__", None)
+    monkeypatch.setattr(sys.modules["__main__"], "Rated", Rated, raising=False)
+    assert len({digest({"algorithm": {"name": f"__main__:{name}"}}) for name in ("Rated", "Other")}) == 2

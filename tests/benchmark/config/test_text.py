@@ -5,7 +5,9 @@ import yaml
 
 from rollcall import SettingError
 from rollcall.benchmark.config.base import load_yaml
-from rollcall.benchmark.config.text import dumped, parse_all, parsed, read_time
+from rollcall.benchmark.config.experiment import Experiment
+from rollcall.benchmark.config.grid import grid_points
+from rollcall.benchmark.config.text import dumped, parse_all, parsed, read_time, with_line
 from rollcall.benchmark.search.space import domain, read_space
 
 NUMBERS = {"1e-2": 0.01, "1E5": 100000.0, "-2e3": -2000.0, "+1.e+2": 100.0, ".5e1": 5.0, "1.5e-3": 0.0015, "3": 3}
@@ -109,3 +111,31 @@ def test_a_file_that_cannot_be_read_is_refused(content, complaint, tmp_path):
         (tmp_path / "a.yaml").write_bytes(content)
     with pytest.raises(SettingError, match=rf"a.yaml: {complaint}"):
         load_yaml(tmp_path / "a.yaml")
+
+
+FILE = """\
+title: T
+trial: {rounds: 1, algorithm: fedavg}
+panels:
+  one:
+    trial:
+      local: {momentum: 0.9}
+      task: {name: digits, clients: 2,
+             momentum: 1}
+  two:
+    trial:
+      task: {name: digits, clients: 2}
+      local:
+        lr: 0
+"""
+
+
+def test_an_error_has_the_line_of_its_setting(tmp_path):
+    """Not that of the first key of this name, also in a panel."""
+    file = tmp_path / "mine.yaml"
+    file.write_text(FILE)
+    for point, line in zip(grid_points(Experiment.read(str(file))), (8, 13), strict=True):
+        with pytest.raises(SettingError) as refused:
+            point.trial  # noqa: B018
+        assert str(with_line(refused.value, file)) == f"{file}:{line}: {refused.value}"
+    assert str(with_line(SettingError("rounds: 0 is not allowed"), None)) == "rounds: 0 is not allowed"
