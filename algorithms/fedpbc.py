@@ -1,7 +1,8 @@
 """FedPBC: all clients train in every round, and the server broadcasts to the active ones after averaging.
 
-Xiang, Ioannidis, Yeh, Joe-Wong, Su, *Empowering Federated Learning with Implicit Gossiping to Combat Connection
-Unreliability Amidst Unknown and Arbitrary Dynamics* (FedPBC; arXiv 2404.10091), Algorithm 1. Postponing the broadcast lets an inactive client keep its own progress (implicit gossiping).
+Xiang, Ioannidis, Yeh, Joe-Wong, Su, *Empowering Federated Learning with Implicit Gossiping: Mitigating Connection
+Unreliability Amidst Unknown and Arbitrary Dynamics* (FedPBC; arXiv 2404.10091), Algorithm 1. Postponing
+the broadcast lets an inactive client keep its own progress (implicit gossiping).
 
     x_i [m, d]   the model that client i holds; x^0 at first
 
