@@ -14,9 +14,19 @@ from filelock import FileLock
 os.environ |= {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
 
 
+TOGETHER = ("declared", "one_ray", "ray", "entered", "all_judged")
+"""Fixtures and a marker whose tests stand side by side: one of the parallel processes runs them all.
+
+So no other waits for Ray, imports it, or computes again what the tests of a module share.
+"""
+
+
 def pytest_collection_modifyitems(items):
-    # Side by side: so one of the parallel processes runs them all, and no other waits for Ray.
-    items.sort(key=lambda item: ("declared" not in item.fixturenames, "one_ray" not in item.fixturenames))
+    def key(item):
+        own = {*item.fixturenames, *(marker.name for marker in item.iter_markers())}
+        return [name not in own for name in TOGETHER]
+
+    items.sort(key=key)
 
 
 def but_mlflow(name):
