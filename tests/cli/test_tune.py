@@ -92,7 +92,7 @@ def test_a_trial_that_another_process_runs_ends_the_search(tmp_path, store, caps
 
 @pytest.mark.full
 @pytest.mark.usefixtures("one_ray")
-def test_ray_finds_the_same_as_inline_and_asha_stops_samples(tmp_path, store, capsys):
+def test_ray_finds_the_same_as_inline_and_asha_the_best_sample(tmp_path, store, capsys):
     pytest.importorskip("ray")
     file = write(tmp_path)
     options = ["--space", "local.lr=0.001,0.01,0.1", "--only", "algorithm=fedavg", "--rounds", "9", "--seeds", "8,9"]

@@ -2,6 +2,7 @@
 
 import itertools
 import math
+from types import SimpleNamespace
 
 import pandas as pd
 import pytest
@@ -11,10 +12,11 @@ from command import TINY
 import rollcall
 from rollcall.benchmark.config.errors import SettingError
 from rollcall.benchmark.config.experiment import Experiment
+from rollcall.benchmark.config.metric import Metric
 from rollcall.benchmark.federation.run_folder import RunFolder
 from rollcall.benchmark.process import Interrupted
 from rollcall.benchmark.search import tune as search
-from rollcall.benchmark.search.answer import Tuned
+from rollcall.benchmark.search.answer import Best, Tuned
 from rollcall.benchmark.sweep import jobs
 from rollcall.benchmark.sweep.jobs import run_job
 from rollcall.leaderboard.figures import searched
@@ -227,3 +229,40 @@ def test_answers_that_another_search_wrote_meanwhile_are_kept(store, monkeypatch
 
     monkeypatch.setattr(search, "run_jobs", slow)
     assert list(Tuned.read(tune(store, one, samples="grid").file).best) == ["fedpbc", "fedavg"]
+
+
+BOTH = {"local.lr": None, "server.lr": None}
+HOW = {"space": BOTH | {"a:algorithm.mu": [1]}, "date": "", "mode": "max", "search": "grid"}
+BEST = {"when": {}, "settings": {"local.lr": 0.1, "server.lr": 2}, "score": 0.5, "rounds": 9, "samples": 4, "gradients": 100, "how": HOW}  # fmt: skip
+ROW = {"state": "finished", "error": "", "start": 0.1, "first": 0.2}
+STOPPED, CHANCE = ROW | {"state": "stopped"}, ROW | {"first": 0.109}  # a gain of 9 %
+FAILED = [ROW | {"state": "failed", "error": error, "first": math.nan} for error in ("It broke.", "Again.")]
+BY_CHANCE = "Warning: after the first comparison, 3 rounds, {} samples are less than 10% better than the untrained model: samples are stopped by chance. Use more rounds (--rounds)."  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("cell", "best", "rows", "mode", "line"),
+    [
+        ({}, {}, [ROW], "max", None),
+        ({"held_out": True}, {}, [ROW], "max", "The search held out 20% of the training samples (task.validation: 0.2)."),
+        ({"space": {"local.lr": None}}, {}, [ROW], "max", "b: has no server.lr; left out of its space."),
+        ({}, None, FAILED, "max", "Warning: b: all samples failed; there is no answer. The first: It broke."),
+        ({}, {"at_edge": ("server.lr",)}, [ROW], "max", "Warning: b: the best server.lr, 2, is at the edge of its space. Widen the space."),
+        ({}, {"failed": 2}, [ROW], "max", "b: 2 of 4 samples failed or diverged."),
+        ({}, {"gradients": 150}, [ROW], "max", None),
+        ({}, {"gradients": 151}, [ROW], "max", "The cells took unequal numbers of client gradients: a 1e+02, b 1.5e+02."),
+        ({}, {}, [CHANCE, CHANCE, CHANCE | {"state": "stopped"}], "max", BY_CHANCE.format("3 of 4")),
+        ({}, {}, [STOPPED, CHANCE, CHANCE], "max", None),  # two of four
+        ({}, {}, [CHANCE, CHANCE, CHANCE], "max", None),  # none was stopped
+        ({}, {}, [STOPPED, CHANCE, *FAILED], "min", BY_CHANCE.format("3 of 3")),  # a higher loss is no gain
+        ({}, {}, [STOPPED | {"first": 0.089}, ROW | {"first": 0.089}], "min", None),
+    ],
+)  # fmt: skip
+def test_notes(cell, best, rows, mode, line):
+    """On a cell that has nothing to note, and another one."""
+    plain = {"held_out": False, "milestones": [2, 9], "space": BOTH}
+    cells = [SimpleNamespace(name="a", **plain), SimpleNamespace(**{"name": "b", **plain, "milestones": [3, 9]} | cell)]
+    answers = {"a": Best(**BEST)} | ({} if best is None else {"b": Best(**BEST | best)})
+    frame = pd.DataFrame([ROW | {"cell": "a"}, *(row | {"cell": "b"} for row in rows)])
+    tuned = Tuned(experiment="tiny", best=answers)
+    assert search.notes(cells, frame, tuned, Metric("validation/accuracy", mode)) == ((line,) if line else ())

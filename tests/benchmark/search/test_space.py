@@ -1,6 +1,9 @@
 """What a user writes becomes domains; draws follow from (seed, setting, number)."""
 
+from zlib import crc32
+
 import pytest
+from keys import keyed
 
 from rollcall.benchmark.config.errors import SettingError
 from rollcall.benchmark.search.space import Domain, domain, draw_points, read_space
@@ -54,16 +57,18 @@ def test_a_text_a_file_and_a_mapping_say_the_same(tmp_path):
         read_space("0.1")
 
 
+@pytest.mark.ray
 def test_domains_of_tune_are_read_and_made():
-    tune = pytest.importorskip("ray.tune")
+    tune, sample = pytest.importorskip("ray.tune"), pytest.importorskip("ray.tune.search.sample")
     space = {"local.lr": tune.loguniform(0.25, 1), "local.steps": tune.randint(1, 4), "server.lr": tune.choice([1, 3])}
     plain = read_space(space | {"m": {"algorithm.a": tune.uniform(0, 1), "algorithm.b": tune.grid_search([2])}})
     common = {"local.lr": "loguniform(0.25,1)", "local.steps": "randint(1,3)", "server.lr": [1, 3]}
     assert plain == common | {"m:algorithm.a": "uniform(0,1)", "m:algorithm.b": [2]}
     with pytest.raises(SettingError, match=r"^space: local\.lr: Quantized is not allowed"):
         read_space({"local.lr": tune.quniform(0, 1, 0.5)})
-    made = domain("local.lr", "loguniform(0.25,1)").tune()
-    assert (made.lower, made.upper, made.sample() >= 0.25) == (0.25, 1, True)
+    for kind, sampler in (("loguniform", sample.LogUniform), ("uniform", sample.Uniform)):
+        made = domain("local.lr", f"{kind}(0.25,1)").tune()
+        assert (made.lower, made.upper, isinstance(made.get_sampler(), sampler)) == (0.25, 1, True)
     steps = domain("local.steps", [2, 4, 8])
     assert {steps.read(steps.tune().sample()) for _ in range(99)} == {2, 4, 8}
     assert domain("x", "uniform(0,1)").read(0.123456) == 0.1235
@@ -81,6 +86,14 @@ def test_domains_of_tune_are_read_and_made():
 )
 def test_the_edge_of_a_space(text, values, at_edge):
     assert [domain("x", text).at_edge(value) for value in values] == at_edge
+
+
+def test_a_draw_of_a_range_is_that_of_its_key():
+    for number in range(3):
+        u = keyed(7, "search", crc32(b"local.lr"), number).random()
+        for kind, expected in (("uniform", 0.1 + 0.3 * u), ("loguniform", 0.1 * 4**u)):
+            drawn = domain("local.lr", f"{kind}(0.1,0.4)").draw(7, "local.lr", number)
+            assert drawn == float(f"{expected:.4g}"), kind
 
 
 def test_points_agree_in_the_settings_that_methods_share_and_none_is_drawn_twice():

@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 from types import SimpleNamespace
 from typing import ClassVar
+from unittest.mock import Mock
 
 import pytest
 from command import TINY
@@ -112,7 +113,7 @@ def test_a_kill_for_memory_is_a_process_that_died(retries, state, declared, tmp_
 
 
 @pytest.mark.parametrize("scheduler", ["hyperband", "median"])
-def test_schedulers_of_tune_stop_samples(scheduler, declared, tmp_path):
+def test_schedulers_of_tune_find_the_best_sample(scheduler, declared, tmp_path):
     space = {"local.lr": declared.choice([0.001, 0.002, 0.1, 0.2])}
     options = {"metric": "train/distance", "samples": 4, "scheduler": scheduler, "rounds": 27, "mlflow": False}
     tuning = rollcall.tune(tiny(grid={"algorithm": ["fedavg"]}), space, store=tmp_path, seeds=(5, 6), **options)
@@ -122,6 +123,27 @@ def test_schedulers_of_tune_stop_samples(scheduler, declared, tmp_path):
     alone = rollcall.simulate(next(tmp_path.rglob("trial.yaml"))).history  # segments change nothing
     folder = RunFolder(next(tmp_path.rglob("trial.yaml")).parent)
     assert folder.history()["train/distance"].tolist() == alone["train/distance"].tolist()[: len(folder.history())]
+
+
+@pytest.mark.ray
+@pytest.mark.parametrize("name", ["asha", "hyperband", "median"])
+def test_schedulers_of_tune_stop_bad_samples(name):
+    """Ten samples report side by side, the best one first. Without Ray, for which are stopped depends on its timing."""
+    scheduler = pytest.importorskip("rollcall.benchmark.search.samples")._scheduler(name, 27)
+    scheduler.set_search_properties("score", "min")
+    trials = [Mock(trial_id=str(score), status="RUNNING", is_saving=False) for score in range(10)]
+    tune = Mock(stop_trial=lambda trial: setattr(trial, "status", "STOP"), get_live_trials=list)
+    for trial in trials:
+        scheduler.on_trial_add(tune, trial)
+    rounds = dict.fromkeys(range(10), 0)
+    for t in range(3, 28, 3):
+        for score, trial in enumerate(trials):
+            if trial.status != "STOP":
+                rounds[score], trial.status = t, "RUNNING"
+                decision = scheduler.on_trial_result(tune, trial, {"round": t, "score": score})
+                trial.status = "PAUSED" if decision == "PAUSE" else decision
+    assert rounds[0] == 27
+    assert rounds[9] < 27
 
 
 def test_tunes_objects_are_copied_for_each_of_its_experiments(declared, tmp_path, monkeypatch):
