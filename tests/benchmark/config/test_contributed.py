@@ -100,7 +100,12 @@ def test_an_instance_is_taken_as_it_is():
     other = Bernoulli(Population(3, seed=6), probability=0.5)
     assert Trial.read(settings).digest != Trial.read(settings | {"participation": other}).digest
     assert Trial.read(settings).digest == Trial.read(settings).digest
-    assert simulate(settings).server.shape == (2,)
+    # A run calls the clients that the instance, of seed 5, calls.
+    mask = np.array([np.isin(range(3), model.active(t)) for t in range(20)])
+    given, recorded = (
+        simulate(settings | {"rounds": 20, "participation": one}) for one in (model, {"name": "trace", "mask": mask})
+    )
+    assert given.server.tolist() == recorded.server.tolist()
     with pytest.raises(SettingError, match=r"^participation: .*`clients` is 3; must be 2"):
         simulate(settings | {"task": {"name": "quadratic", "targets": [0.0, 1.0]}})
 

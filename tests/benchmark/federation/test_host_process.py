@@ -6,14 +6,17 @@ import signal
 import sys
 import threading
 import warnings
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 import torch
+from command import rollcall
 from lightning.pytorch import Callback
 
 from rollcall import simulate
-from rollcall.benchmark.process import Interrupted
+from rollcall.benchmark import process as memory
+from rollcall.benchmark.process import Interrupted, keep_freed_memory
 
 pytestmark = pytest.mark.full
 
@@ -79,3 +82,14 @@ def test_a_run_that_fails_restores_the_process(error):
     with pytest.raises((RuntimeError, Interrupted, KeyboardInterrupt, SystemExit)):
         simulate(TRIAL, callbacks=[Raise(error)])
     assert process() == before
+
+
+def test_the_command_line_sets_malloc_and_simulate_does_not(store, capsys, monkeypatch):
+    calls = []
+    libc = SimpleNamespace(mallopt=lambda parameter, value: calls.append((parameter, value)))
+    monkeypatch.setattr(memory, "ctypes", SimpleNamespace(CDLL=lambda _: libc))
+    monkeypatch.setattr("rollcall.cli.app.keep_freed_memory", keep_freed_memory)  # which the tests leave out elsewhere
+    simulate(TRIAL)
+    assert calls == []
+    assert rollcall(capsys, "list")[0] == 0
+    assert calls == [(-4, 0), (-1, -1), (-2, 2**28)]  # M_MMAP_MAX, M_TRIM_THRESHOLD and M_TOP_PAD of malloc.h

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from rollcall import SettingError, simulate
 from rollcall.algorithms import Rows
-from rollcall.benchmark.federation.state import StateBuffers
+from rollcall.benchmark.federation.state import StateBuffers, refuse_what_cannot_fit
 
 
 @dataclass(frozen=True)
@@ -54,3 +54,12 @@ def test_a_state_that_cannot_fit_is_refused(monkeypatch):
         "algorithm.name: 'fedpbc' is not allowed with 40 clients and 30 parameters: its state needs 0.0 GiB (for two "
         "rounds), and the machine has 0.0 GiB; must be a method that stores less, or fewer clients"
     )
+
+
+def test_the_error_gives_the_sizes_in_gib(monkeypatch):
+    machine(monkeypatch, 3 * 2**30)
+    two = replace(outer(), dense=torch.empty(2**29, device="meta"))  # GiB, in float32
+    with pytest.raises(
+        SettingError, match=r"its state needs 4\.0 GiB \(for two rounds\), and the machine has 3\.0 GiB"
+    ):
+        refuse_what_cannot_fit([two], "mine", 7, 5, "cpu")
