@@ -1,5 +1,8 @@
 """Every method against plain NumPy: uneven clients, empty rounds, several local steps, a falling rate; to 1e-10."""
 
+from functools import cache
+from itertools import count
+
 import numpy as np
 import pytest
 import torch
@@ -30,6 +33,9 @@ def falling(t):
 def expected(name, **options):
     steps = 1 if name in ONE_STEP else K
     return rollout(name, U, H, MASK, **{"K": steps, "eta": falling, "p": P, "pi": PI, "lam": LAMBDA} | options)
+
+
+plain = cache(expected)
 
 
 def test_the_oracle_knows_every_method():
@@ -105,8 +111,8 @@ OPTIONS = [
 def test_method(name, options, in_numpy):
     """With equal weights of the clients; then with weights from 0.001 to almost 1, for one and five clients whose K_i differ."""
     told = in_numpy or options
-    path, _ = expected(name, **told)
-    assert not options or np.abs(path - expected(name)[0]).max() > 1e-4  # the option matters here
+    path, _ = plain(name, **told)
+    assert not options or np.abs(path - plain(name)[0]).max() > 1e-4  # the option matters here
     steps = np.full(M, 1 if name in ONE_STEP else K)
     follow(path, name, options, U, H, MASK, steps, falling, EQUAL, P, stationary=PI, correlation=LAMBDA)
     for m in (1, 5):
@@ -163,7 +169,7 @@ THROUGH_THE_SUITE = [
 @pytest.mark.parametrize(("name", "options", "in_numpy"), THROUGH_THE_SUITE, ids=str)
 def test_a_run_of_the_suite(name, options, in_numpy):
     result = run({"name": name} | options, 1 if name in ONE_STEP else K)
-    check(result, expected(name, **(in_numpy or options))[0])
+    check(result, plain(name, **(in_numpy or options))[0])
     assert np.array_equal(result.model, result.server) == (name not in ("fedpbc", "fedawe"))
 
 
@@ -182,19 +188,24 @@ def test_the_least_losses_that_a_task_tells():
     follow(path, "ca_fed", options, U, H, MASK, np.full(M, K), falling, EQUAL, P, **known)
 
 
-def test_scaffnew_with_a_coin():
-    lengths = []
+def lengths(seed, K_i):
+    """The first iteration after which a coin of chance 1/K falls, [T][M]: P(L > l) = (1 - 1/K)^l."""
+    found = []
     for t in range(T):
-        call = Round(t, torch.arange(M), LR, torch.full((M,), 1 / M), seed=3)
+        call = Round(t, torch.arange(M), LR, torch.full((M,), 1 / M), seed=seed)
         coin = torch.rand((), generator=call.generator(), dtype=torch.float64).item()
-        # The first iteration after which a coin of chance 1/K falls: P(L > l) = (1 - 1/K)^l.
-        length = 1
-        while (1 - 1 / K) ** length > 1 - coin:
-            length += 1
-        lengths.append(length)
-    assert 2 < np.mean(lengths) < 4
-    check(run({"name": "scaffnew", "schedule": "random"}, seed=3), expected("scaffnew", lengths=lengths)[0])
-    check(run({"name": "scaffnew", "schedule": "random"}, 1), expected("scaffnew", K=1)[0])  # it always falls
+        found.append([next(n for n in count(1) if (1 - 1 / steps) ** n <= 1 - coin) for steps in K_i])
+    return found
+
+
+def test_scaffnew_with_a_coin():
+    equal, options = lengths(3, [K] * M), {"schedule": "random"}
+    assert 2 < np.mean(equal) < 4
+    check(run({"name": "scaffnew"} | options, seed=3), expected("scaffnew", lengths=equal)[0])
+    check(run({"name": "scaffnew"} | options, 1), expected("scaffnew", K=1)[0])  # it always falls
+    uneven = np.array([1, 2, 4, 4, 2, 1])
+    path, _ = expected("scaffnew", K=uneven, lengths=lengths(0, uneven))
+    follow(path, "scaffnew", options, U, H, MASK, uneven, falling, EQUAL, P)
 
 
 @pytest.mark.parametrize(
@@ -202,7 +213,7 @@ def test_scaffnew_with_a_coin():
     [("fedpbc", {}, {}), ("fedawe", {"eta_g": 0.6}, {"scale": 0.6}), ("feddyn", {"alpha": 2.0}, {"strength": 2.0})],
 )
 def test_models_to_evaluate(name, options, in_numpy):
-    path, memory = expected(name, **in_numpy)
+    path, memory = plain(name, **in_numpy)
     result = run({"name": name} | options)
     clients = memory["mean_of_active"] if name == "feddyn" else np.mean(memory["mine"], axis=0)
     models = {"": path[-1], "active": clients} if name == "feddyn" else {"": clients, "server": path[-1]}

@@ -60,10 +60,6 @@ def test_under_full_participation_fedsgd_iw_is_fedsgd_is_fedavg_with_one_step():
     same(simulate(one | {"algorithm": "fedsgd"}), simulate(one | {"algorithm": "fedavg"}))
 
 
-def test_local_sgd_is_fedavg_under_full_participation_whatever_the_roll_call(fedavg):
-    same(simulate(QUADRATIC | {"algorithm": "local_sgd"}), fedavg)
-
-
 def test_ca_fed_with_unbounded_kappa_is_unbiased():
     found = simulate(QUADRATIC | {"algorithm": {"name": "ca_fed", "kappa2": inf}})
     same(found, simulate(QUADRATIC | {"algorithm": "unbiased"}))

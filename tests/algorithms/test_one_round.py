@@ -94,6 +94,7 @@ def test_ca_fed_with_a_least_loss_of_zero():
         method = CAFed(kappa2=kappa2, least="zero")
         _, state = method.round(method.init(X, 3), X, call([0, 1, 2], **known), Fixed())
         assert (state.q > 0).tolist() == included
+        assert method.traffic(state, call([0, 1, 2])) == Traffic(up=sum(included), down=3)
 
 
 class Recorded(Clients):
@@ -112,13 +113,18 @@ class Recorded(Clients):
         return super().sgd(clients, start, **options)
 
 
-@pytest.mark.parametrize("name", ALGORITHMS)
-def test_all_methods_compute_the_same_minibatches(name):
+PASSES = [*((name, {}) for name in ALGORITHMS), ("scaffold", {"option": "I"})]
+
+
+@pytest.mark.parametrize(("name", "options"), PASSES, ids=str)
+def test_all_methods_compute_the_same_minibatches(name, options):
     """Each active client's minibatches 0 to K_i - 1, by one call of `sgd` or each once by `gradients`."""
-    method = ALGORITHMS[name]()
+    method = ALGORITHMS[name](**options)
     K = [1, 1, 1] if "one_step" in method.needs else [2, 1, 3]
     work, x, known = Recorded(K), vector(1.0), {name: vector(0.5, 0.5, 0.5) for name in KNOWLEDGE}
     method.round(method.init(x, 3), x, call([0, 2], **known), work)
     own = [(i, k) for i in (0, 2) for k in range(K[i])]
-    before = [(0, 0), (2, 0)] if name == "ca_fed" else []  # its losses
-    assert (sorted(work.minibatches), work.trained) in [(own, 0), (before, 1)]
+    # Besides `sgd`, CA-Fed needs the losses at x, and option I all gradients there.
+    besides = [(0, 0), (2, 0)] if name == "ca_fed" else own if options else []
+    expected = [(besides, 1)] if besides else [(own, 0), ([], 1)]
+    assert (sorted(work.minibatches), work.trained) in expected

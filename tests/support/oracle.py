@@ -240,7 +240,7 @@ def scaffnew(s, memory, lengths=None, first_shift="zero"):
             h[i] = h[i] + (s.x - xh) / (steps_of(s, i) * rate)
         elif first_shift == "model":
             h[i] = s.x / (steps_of(s, i) * s.eta)
-        ends[i] = train(s, i, s.x, correct=-h[i], steps=None if lengths is None else lengths[s.t])
+        ends[i] = train(s, i, s.x, correct=-h[i], steps=None if lengths is None else lengths[s.t][i])
         last[i] = (ends[i], s.eta)
     if s.A:
         s.x = sum(ends.values()) / len(s.A)

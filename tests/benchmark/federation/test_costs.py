@@ -8,7 +8,7 @@ from rollcall import simulate
 TRIAL = {
     "task": {"name": "quadratic", "targets": np.array([[1.0, 0.0], [0.0, 2.0], [-1.0, 1.0]])},
     "participation": {"name": "trace", "mask": np.array([[1, 0, 1], [0, 0, 0], [0, 1, 0]])}
-    | {known: np.full(3, 0.5) for known in ("probability", "stationary")},
+    | {"probability": np.full(3, 0.5), "stationary": np.array([0.2, 0.5, 0.5])},
     "local": {"steps": 2, "lr": 0.1},
     "rounds": 3,
     "evaluation": {"every": 1},
@@ -27,18 +27,21 @@ EXPECTED = {
     "mifa": ([4, 4, 6], BOTH_WAYS, BOTH_WAYS, ROWS),
     "fedvarp": ([4, 4, 6], BOTH_WAYS, BOTH_WAYS, [row + 2 for row in ROWS]),
     "scaffold": ([4, 4, 6], [8, 8, 12], [8, 8, 12], [row + 2 for row in ROWS]),
+    "scaffold I": ([8, 8, 12], [8, 8, 12], [8, 8, 12], [row + 2 for row in ROWS]),
     "scaffnew": ([4, 4, 6], BOTH_WAYS, BOTH_WAYS, [2 * row + 3 for row in ROWS]),
     "fedawe": ([4, 4, 6], BOTH_WAYS, BOTH_WAYS, [row + 3 for row in ROWS]),
     "focus": ([4, 4, 6], BOTH_WAYS, BOTH_WAYS, [row + 2 for row in ROWS]),
     # c, u, the gradient counts, and c_i, in whose single row nobody has yet been put
     "amplified_scaffold": ([4, 4, 6], [8, 8, 12], [8, 8, 12], [2 + 2 + 3 + row + 5 for row in ROWS]),
     "ca_fed": ([6, 6, 9], BOTH_WAYS, BOTH_WAYS, 9),  # one gradient more: it brings the loss at x
+    "more_available": ([2, 2, 4], [2, 2, 4], [2, 2, 4], 0),  # client 0 is below the mean of pi
 }
+OPTIONS = {"scaffold I": {"name": "scaffold", "option": "I"}}
 
 
 @pytest.mark.parametrize("name", EXPECTED)
 def test_costs(name):
-    history = simulate(TRIAL | {"algorithm": name}).history
+    history = simulate(TRIAL | {"algorithm": OPTIONS.get(name, name)}).history
     gradients, up, down, memory = EXPECTED[name]
     assert history["cost/gradients"].tolist() == [0, *gradients]
     assert history["cost/floats_up"].tolist() == [0, *up]
@@ -50,3 +53,15 @@ def test_one_gradient_each():
     trial = TRIAL | {"local": {"steps": 1, "lr": 0.1}}
     for name in ("fedsgd", "fedsgd_iw"):
         assert simulate(trial | {"algorithm": name}).history["cost/gradients"].tolist() == [0, 2, 2, 3]
+
+
+@pytest.mark.parametrize(("losses", "gradients"), [("minibatch", 3 + 2), ("validation", 2), ("test", 2)])
+def test_ca_fed_with_one_client_included(losses, gradients):
+    """All gaps of the losses are 0 in the first round, and so equal that only the last client is kept."""
+    task = {"name": "leaf_synthetic", "clients": 3, "validation": 0.1}
+    method = {"name": "ca_fed", "losses": losses, "kappa2": 0.0, "ties": "leave_out"}
+    trial = TRIAL | {"task": task, "algorithm": method, "participation": "full", "rounds": 1}
+    history = simulate(trial | {"local": {"steps": 2, "lr": 0.1, "batch_size": 4}}).history
+    d = 60 * 10 + 10
+    costs = [f"cost/{name}" for name in ("gradients", "floats_up", "floats_down")]
+    assert history.iloc[-1][costs].tolist() == [gradients, d, 3 * d]
