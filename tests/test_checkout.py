@@ -31,11 +31,11 @@ def test_all_modules_are_of_this_checkout_and_are_imported_once():
 @pytest.fixture
 def copy(tmp_path):
     """The source code of this checkout in another folder; its links are links."""
-    packages = {"rollcall", *LINKED, "tests", "docs"}
+    packages = {"rollcall", *LINKED, "tests"}
     for entry in [*(path for path in ROOT.iterdir() if path.name in packages), ROOT / "pyproject.toml"]:
         if entry.is_dir():
-            no_results = shutil.ignore_patterns("results", "pictures", "__pycache__")
-            shutil.copytree(entry, tmp_path / entry.name, symlinks=True, ignore=no_results)
+            no_data = shutil.ignore_patterns("results", "pictures", "experiments", "__pycache__")
+            shutil.copytree(entry, tmp_path / entry.name, symlinks=True, ignore=no_data)
         else:
             shutil.copy(entry, tmp_path)
     return tmp_path

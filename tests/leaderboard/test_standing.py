@@ -1,5 +1,7 @@
 """The expectations of the boards, judged by hand from entries whose accuracies are invented."""
 
+from functools import cache
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -30,13 +32,17 @@ NOISE = [0.1, -0.1, 0.1, -0.1, 0.0]
 ALL = ("equal", "coupled", "absences", "varying", "cyclic", "together")
 
 
+@cache
+def kept_entry():
+    return Entry.read(PACKAGE / "standard" / "digits" / f"fedavg{ENDING}")
+
+
 def entered(board="fashion", missing=0, noise=1.0, impossible=(), noises=None, **gains):
     """A board on which a method is this many points above FedAvg under a pattern, up to noise; by default under none.
 
     `impossible` has pairs of a pattern and a method; `noises` the noise of single methods.
     """
-    kept = Entry.read(PACKAGE / "standard" / "digits" / f"fedavg{ENDING}")
-    entries = {}
+    kept, entries = kept_entry(), {}
     for method in list(BOARDS[board].methods)[: len(BOARDS[board].methods) - missing]:
         cells = {}
         size = (noises or {}).get(method, noise)

@@ -146,14 +146,13 @@ def test_mixing_time():
 def test_the_spectral_gap_of_meetings(size, mixing):
     """Against the mean of 20,000 matrices; E[I - W] has the eigenvalue of the formula on vectors that are constant on blocks."""
     m, rng, T = 20, np.random.default_rng(0), 20_000
-    total, active = np.zeros((m, m)), np.zeros(m)
-    for t in range(T):
-        A = meetings(t, rng, clients=m, size=size, mixing=mixing)
-        assert len(set(A)) == len(A) in (0, size)
-        active[A] += 1
-        total[A, A] += 1  # I - W^2 = I - W: W averages over the active clients
-        total[np.ix_(A, A)] -= 1 / max(len(A), 1)
-    assert active / T == pytest.approx(np.full(m, 0.1), abs=0.012)
+    drawn = [meetings(t, rng, clients=m, size=size, mixing=mixing) for t in range(T)]
+    lengths, on = np.array([len(A) for A in drawn]), np.zeros((T, m))
+    on[np.arange(T).repeat(lengths), np.concatenate(drawn)] = 1
+    assert (on.sum(axis=1) == lengths).all()  # each client once
+    assert {*lengths.tolist()} <= {0, size}
+    total = np.diag(on.sum(axis=0)) - on.T @ on / size  # I - W^2 = I - W: W averages over the active clients
+    assert on.mean(axis=0) == pytest.approx(np.full(m, 0.1), abs=0.012)
     blocks = np.kron(np.eye(m // size), np.ones((size, 1))) / np.sqrt(size)
     basis = blocks @ np.linalg.svd(np.ones((1, m // size)))[2][1:].T  # constant on blocks, of mean 0
     gap = mixing * (size - 1) * (0.1 * m / size) / (m - 1)
