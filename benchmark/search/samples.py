@@ -11,6 +11,7 @@ from rollcall.benchmark.sweep.ray_executor import Config, Plan, Work, run_plan
 # isort: split
 from ray.tune.schedulers import ASHAScheduler, HyperBandScheduler, MedianStoppingRule, PopulationBasedTraining
 
+from rollcall.benchmark.config.digest import run_name
 from rollcall.benchmark.config.dotted import put_all
 from rollcall.benchmark.config.errors import SettingError
 from rollcall.benchmark.config.experiment import Search
@@ -62,8 +63,8 @@ class Samples(Plan):
 
     def work(self, config: Config) -> Work:
         cell, settings = self.cells[config["cell"]], self.settings(config)
-        folders = [trial.name for trial in cell.trials(settings)]
         specs = [put_all(spec, settings) for spec in self.plain[cell.name]]
+        folders = list(dict.fromkeys(map(run_name, specs)))  # another machine may not have the files of the settings
         return Work(cell.sample(config.get("sample", settings)), folders, specs, cell.milestones)
 
     def score(self, config: Config, folders: Sequence[RunFolder], rounds: int) -> Mapping[str, Any]:

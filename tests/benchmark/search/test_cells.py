@@ -1,7 +1,9 @@
 """Which cells a search has: their names, spaces and rounds; and the answer of one."""
 
 import math
+from pathlib import Path
 
+import numpy as np
 import pytest
 from command import TINY
 
@@ -41,6 +43,28 @@ def test_a_cell_has_the_rounds_of_its_panel():
     with pytest.raises(SettingError, match=r"^rounds: cell fedavg has trials of 8 and 20 rounds; .*--rounds.*--per"):
         cells(**two, per=["algorithm"])
     assert cells(**two, per=["algorithm"], rounds=5)["fedavg"].milestones == [5]
+
+
+def test_a_sample_on_another_machine_has_the_run_folders_of_its_trials(tmp_path, monkeypatch):
+    """Relative paths lead nowhere there. The oracle: the names of the trials where the files are."""
+    samples = pytest.importorskip("rollcall.benchmark.search.samples")
+    monkeypatch.chdir(tmp_path)
+    np.save("mask.npy", np.eye(3, dtype=int))
+    Path("calls.csv").write_text("client,start,end\n0,0,1\n1,1,2\n2,0,2\n")
+    Path("own.py").write_text("from rollcall.algorithms import FedAvg\n\n\nclass Own(FedAvg):\n    pass\n")
+    calls = {"array": {"name": "trace", "mask": "mask.npy"}}
+    calls["table"] = {"name": "trace", "mask": "calls.csv", "round_length": 1.0}
+    grid = {"seed": [5, 6], "algorithm": ["fedpbc", "own.py:Own"], "participation": calls}
+    searched = [*cells(per=["algorithm"], grid=grid).values()]
+    point = {"local.lr": 0.1, "local.steps": 3}
+    plan = samples.Samples(searched, DISTANCE, {cell.name: [point] for cell in searched})
+    named = {cell.name: [trial.name for trial in cell.trials(point)] for cell in searched}
+    assert {len(names) for names in named.values()} == {4}
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    monkeypatch.chdir(elsewhere)
+    for config in plan.points:
+        assert plan.work(config).folders == named[config["cell"]]
 
 
 def row(rate, score, rounds=20, state="finished"):
