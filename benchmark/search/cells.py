@@ -47,10 +47,6 @@ class Cell:
         except SettingError as error:
             raise SettingError(f"{self.name}: sample {dict(settings)}: {error}") from None
 
-    def sample(self, sample: Any) -> str:
-        """The name of a sample, from its number or, if a searcher proposed it, from its settings."""
-        return f"{self.name} {sample}"
-
     @property
     def methods(self) -> set[str]:
         """The names by which a space can address the methods of the cell: label and names."""

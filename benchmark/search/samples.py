@@ -65,7 +65,7 @@ class Samples(Plan):
         cell, settings = self.cells[config["cell"]], self.settings(config)
         specs = [put_all(spec, settings) for spec in self.plain[cell.name]]
         folders = list(dict.fromkeys(map(run_name, specs)))  # another machine may not have the files of the settings
-        return Work(cell.sample(config.get("sample", settings)), folders, specs, cell.milestones)
+        return Work(folders, specs, cell.milestones)
 
     def score(self, config: Config, folders: Sequence[RunFolder], rounds: int) -> Mapping[str, Any]:
         score = -WORST if self.metric.direction == "max" else WORST
@@ -85,7 +85,7 @@ def search_with_ray(
     home: str,
     execution: Execution,
 ) -> tuple[Points, tuple[Any, ...], dict[str, str]]:
-    """Run the samples of all cells. Returns them, Tune's results, and the errors of those that failed, by `Work.name`.
+    """Run the samples of all cells. Returns them, Tune's results, and the errors of those that failed, by first run.
 
     Drawn samples that no scheduler stops run in one experiment of Tune. Otherwise each cell has one, after the other.
 

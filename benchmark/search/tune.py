@@ -40,6 +40,9 @@ LEARNED = 0.1
 
 INTERRUPTED = "Interrupted. The running trials have saved their last round. Rerun the command to resume."
 
+TRIED = 30
+"""So many points of a space are tried before a searcher starts: one of them must be allowed."""
+
 UNEQUAL = 1.5
 """A note names two cells where one took more than this multiple of the other's client gradients."""
 
@@ -141,26 +144,39 @@ def tune(
         Tuned.read(file)  # what cannot be read is refused before the search
     home = f"{experiment.home}/search"
 
-    made: dict[tuple[str, str], list[Job]] = {}
+    made: dict[tuple[str, str], tuple[list[Job], str]] = {}
 
-    def jobs_of(cell: Cell, settings: Mapping[str, Any]) -> list[Job]:
-        """The same before and after the search, although the user's own files may change meanwhile."""
+    def sample(cell: Cell, settings: Mapping[str, Any]) -> tuple[list[Job], str]:
+        """Its runs; of settings that are not allowed together none, and the error.
+
+        The same before and after the search, although the user's own files may change meanwhile.
+        """
         key = cell.name, str(dict(settings))
         if key not in made:
-            made[key] = [Job(trial, home, execution.store) for trial in cell.trials(settings)]
+            try:
+                made[key] = [Job(trial, home, execution.store) for trial in cell.trials(settings)], ""
+            except SettingError as error:
+                made[key] = [], str(error)
         return made[key]
 
-    def error_of(cell: Cell, number: int, settings: Mapping[str, Any]) -> str:
-        """Of a sample that failed: one with Ray, or one of its runs."""
-        names = [cell.sample(number), cell.sample(settings)]
-        names += [job.trial.name for job in jobs_of(cell, settings)]
-        return next((failed[name] for name in names if name in failed), "")
+    def row_of(cell: Cell, settings: Mapping[str, Any]) -> dict[str, Any]:
+        runs, refused = sample(cell, settings)
+        error = next((failed[job.trial.name] for job in runs if job.trial.name in failed), refused)
+        return measured(cell, judged, runs, error)
+
+    def example_of(cell: Cell) -> list[Job]:
+        """The runs of a sample that is allowed; refused if none is."""
+        points = drawn[cell.name] or draw_points(cell.space, TRIED, block.seeds[0])
+        for point in points:
+            if runs := sample(cell, point)[0]:
+                return runs
+        raise SettingError(sample(cell, points[0])[1])
 
     def jobs_of_all() -> list[Job]:
-        return [job for cell in cells for point in drawn[cell.name] for job in jobs_of(cell, point)]
+        return [job for cell in cells for point in drawn[cell.name] for job in sample(cell, point)[0]]
 
     drawn = {cell.name: [] if search_alg and cell.space else _points(cell, block) for cell in cells}
-    examples = [job for cell in cells for job in jobs_of(cell, {key: d.examples[0] for key, d in cell.space.items()})]
+    examples = [job for cell in cells for job in example_of(cell)]
     check(jobs_of_all() or examples)
     by_task = {job.trial.task.label: job.trial for job in examples if isinstance(job.trial, Trial)}
     check_metrics({"metric": [judged]}, list(by_task.values()))
@@ -175,12 +191,13 @@ def tune(
         from rollcall.benchmark.search.samples import search_with_ray
 
         with mirrored(home, execution):
-            drawn, grids, failed = search_with_ray(cells, drawn, judged, block, stops, search_alg, home, execution)
+            allowed = {cell.name: [point for point in drawn[cell.name] if sample(cell, point)[0]] for cell in cells}
+            ran, grids, failed = search_with_ray(cells, allowed, judged, block, stops, search_alg, home, execution)
+        drawn = {name: points or ran[name] for name, points in drawn.items()}
     if count := sum(job.folder.in_use for job in jobs_of_all()):
         raise Interrupted(f"Another process runs {count} of the trials. Rerun the command when it has ended.")
     rows = [
-        {"cell": cell.name, "index": number, **point}
-        | measured(cell, judged, jobs_of(cell, point), error_of(cell, number, point))
+        {"cell": cell.name, "index": number, **point} | row_of(cell, point)
         for cell in cells
         for number, point in enumerate(drawn[cell.name])
     ]
@@ -210,28 +227,29 @@ def _points(cell: Cell, block: Search) -> list[dict[str, Any]]:
 def measured(cell: Cell, metric: Metric, jobs: Sequence[Job], error: str = "") -> dict[str, Any]:
     """The row of a sample, without its settings, from the run folders of its jobs; `error` if it failed now.
 
-    A folder may have more rounds than the search: a failure in them does not count. The score is of the last milestone
-    that all its runs have finished: the mean over the evaluations in the last share of the rounds, then over the points
-    of the cell, then over seeds.
+    A sample without jobs is one that was refused. A folder may have more rounds than the search: a failure in them does
+    not count. The score is of the last milestone that all its runs have finished: the mean over the evaluations in the
+    last share of the rounds, then over the points of the cell, then over seeds.
     """
-    done = [max((one for one in cell.milestones if one <= job.folder.finished), default=0) for job in jobs]
+    each = [max((one for one in cell.milestones if one <= job.folder.finished), default=0) for job in jobs]
+    done = min(each, default=0)
     statuses, histories = [job.folder.status for job in jobs], [job.history for job in jobs]
     left = [status for job, status in zip(jobs, statuses, strict=True) if not job.finished]
     errors = [str(one.get("error") or one["reason"]) for one in left if one.get("state") in ("failed", "diverged")]
-    errors += [error] if error and left else []
+    errors += [error] if error and (left or not jobs) else []
     begun = [history for history in histories if metric.column in history]
-    if not begun and min(done):
+    if not begun and done:
         errors.append(f"no trial records {metric.column}")
     by_seed: dict[int, list[float]] = {}
     for job, history in zip(jobs, histories, strict=True):
-        if min(done) and not errors:
-            by_seed.setdefault(job.trial.seed, []).append(score_of(cell, metric, history, min(done)))
+        if done and not errors:
+            by_seed.setdefault(job.trial.seed, []).append(score_of(cell, metric, history, done))
     scores = pd.Series([fmean(values) for values in by_seed.values()], dtype=float)
     return {
         "score": scores.mean(),
         "spread": scores.std(),
-        "rounds": min(done),
-        "state": "failed" if errors else "finished" if min(done) == cell.milestones[-1] else "stopped",
+        "rounds": done,
+        "state": "failed" if errors else "finished" if done == cell.milestones[-1] else "stopped",
         "gradients": sum(float(history["cost/gradients"].iloc[-1]) for history in begun),
         "seconds": sum(status.get("seconds", 0.0) for status in statuses),
         "error": errors[0] if errors else "",

@@ -143,10 +143,10 @@ def _connect(address: str) -> str:
 class Work(NamedTuple):
     """What a trial of Tune runs: the names of its run folders, and the settings of its runs (`Spec.portable`).
 
-    `milestones` are numbers of rounds, ascending. After each, all runs wait for each other, and the score is reported.
+    The first name stands for the trial: no other one runs it at the same time. `milestones` are numbers of rounds,
+    ascending. After each, all runs wait for each other, and the score is reported.
     """
 
-    name: str
     folders: list[str]
     specs: Sequence[Mapping[str, Any]]
     milestones: Sequence[int]
@@ -167,7 +167,7 @@ class Plan:
         if len({tuple(point.values()) for point in self.points}) < len(jobs):  # trials without labels
             self.points = [{"run": job.trial.name} for job in jobs]
         trials = [job.trial for job in jobs]
-        works = [Work(one.name, [one.name], [one.portable], [one.rounds]) for one in trials]
+        works = [Work([one.name], [one.portable], [one.rounds]) for one in trials]
         self.works = {tuple(point.values()): work for point, work in zip(self.points, works, strict=True)}
         self.sources = {source.file: source.text for one in trials for source in one.sources}
 
@@ -206,7 +206,7 @@ def run_plan(
             if not attempt.lost:
                 return grid, errors, requested()
             end_ray()
-            plan.points = [point for point in plan.points if plan.work(point).name not in errors]
+            plan.points = [point for point in plan.points if plan.work(point).folders[0] not in errors]
             if deaths > execution.retries or requested() or space or not plan.points:  # a searcher remembers the lost
                 break
             execution.say(f"{attempt.lost}. It starts again; trials resume (retry {deaths} of {execution.retries})")
@@ -464,12 +464,12 @@ class _Attempt(tune.Callback, tune.Stopper):
 
     def on_trial_complete(self, iteration: int, trials: list[Any], trial: Any, **_: Any) -> None:
         if error := (trial.last_result or {}).get("error"):
-            self.errors[self.plan.work(trial.config).name] = error
+            self.errors[self.plan.work(trial.config).folders[0]] = error
 
     def on_trial_recover(self, iteration: int, trials: list[Any], trial: Any, **_: Any) -> None:
         if not ray_died():
             retry = f"retry {trial.num_failures} of {self.execution.retries}"
-            name = self.plan.work(trial.config).name
+            name = self.plan.work(trial.config).folders[0]
             self.execution.say(f"{name}  its process died; it resumes from its checkpoint ({retry})")
 
     def on_trial_error(self, iteration: int, trials: list[Any], trial: Any, **_: Any) -> None:
@@ -483,4 +483,4 @@ class _Attempt(tune.Callback, tune.Stopper):
         for folder in (RunFolder(self.home / name) for name in work.folders):
             if folder.state_now == "interrupted":
                 folder.fail(error, f"{error}\n\nRay's report:\n{raised or 'none'}\n")
-        self.errors[work.name] = error
+        self.errors[work.folders[0]] = error

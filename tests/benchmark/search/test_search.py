@@ -218,6 +218,71 @@ def test_a_sample_that_cannot_run_says_why(store, monkeypatch):
     assert "must be at least 5" in rows["fedavg", 0.01]["error"]
 
 
+TOGETHER = {"server.optimizer": ["adam", "sgd"], "server.momentum": [0.9, 0.0], "local.lr": [0.1]}
+REFUSED = "server.momentum: 0.9 is not allowed with adam; must be left out"
+
+
+def outcomes(tuning) -> dict:
+    """The state and the error of each sample of FedAvg, by its settings."""
+    return {
+        (row["server.optimizer"], row["server.momentum"]): (row["state"], row["error"])
+        for row in tuning.samples.to_dict("records")
+    }
+
+
+@pytest.mark.parametrize("samples", ["grid", 4])
+def test_a_sample_whose_settings_are_not_allowed_together_counts_as_failed(samples, store):
+    """Each value is allowed alone."""
+    one = tiny(grid={"algorithm": ["fedavg"]})
+    tuning = tune(store, one, TOGETHER, samples=samples)
+    ends = outcomes(tuning)
+    state, error = ends.pop(("adam", 0.9))
+    assert (state, REFUSED in error) == ("failed", True)
+    assert ends == dict.fromkeys([("adam", 0.0), ("sgd", 0.9), ("sgd", 0.0)], ("finished", ""))
+    assert (tuning.best["fedavg"]["samples"], tuning.best["fedavg"]["failed"]) == (4, 1)
+    scores = {row["score"] for row in tuning.samples.to_dict("records") if row["state"] == "finished"}
+    assert tuning.best["fedavg"]["score"] == min(scores)
+    pd.testing.assert_frame_equal(tune(store, one, TOGETHER, samples=samples).samples, tuning.samples)
+    with pytest.raises(SettingError, match=REFUSED):  # there is no other sample
+        tune(store, one, {"server.optimizer": ["adam"], "server.momentum": [0.9]}, samples=samples)
+
+
+def test_a_searcher_goes_on_after_a_sample_whose_settings_are_not_allowed_together(store, monkeypatch):
+    """Tune's part is played: what a searcher proposes, and what Tune's callback hears."""
+    samples = pytest.importorskip("rollcall.benchmark.search.samples")
+    from rollcall.benchmark.config.grid import read_trial
+    from rollcall.benchmark.sweep.jobs import Job, run_inline
+    from rollcall.benchmark.sweep.ray_executor import _Attempt
+
+    class Grid(list):
+        pass
+
+    def played(plan, home, execution, space, **tuning):
+        ran, errors = Grid(), {}
+        attempt = _Attempt(plan, home, execution, bool, errors)
+        for optimizer, momentum in itertools.product((0, 1), (0, 1)):  # numbers in the lists of TOGETHER
+            config = {"cell": "fedavg", "server.optimizer": optimizer, "server.momentum": momentum, "local.lr": 0}
+            work, error = plan.work(config), ""
+            try:
+                jobs = [Job(read_trial(spec), str(home.relative_to(store)), store) for spec in work.specs]
+                assert [job.trial.name for job in jobs] == work.folders
+                run_inline(jobs)
+            except SettingError as wrong:
+                error = f"{type(wrong).__name__}: {wrong}"
+            ran.append(SimpleNamespace(config=config))
+            attempt.on_trial_complete(0, [], SimpleNamespace(config=config, last_result={"error": error}))
+        return ran, errors, False
+
+    monkeypatch.setattr(samples, "run_plan", played)
+    how = {"search_alg": "optuna", "executor": "ray", "samples": 4}
+    tuning = tune(store, tiny(grid={"algorithm": ["fedavg"]}), TOGETHER, **how)
+    ends = outcomes(tuning)
+    assert list(ends) == [("adam", 0.9), ("adam", 0.0), ("sgd", 0.9), ("sgd", 0.0)]
+    assert [state for state, _ in ends.values()] == ["failed", "finished", "finished", "finished"]
+    assert REFUSED in ends["adam", 0.9][1]
+    assert (tuning.best["fedavg"]["samples"], tuning.best["fedavg"]["failed"]) == (4, 1)
+
+
 def test_answers_that_another_search_wrote_meanwhile_are_kept(store, monkeypatch):
     one, other = (tiny().only({"algorithm": [name]}) for name in ("fedavg", "fedpbc"))
     run_jobs = search.run_jobs
