@@ -241,7 +241,7 @@ def plans_of(
             answer.check_seeds(chosen)
             if without := answer.check_cells(chosen):
                 say(f"{tuned} has no settings for {counted(without, 'trial')}; these run as the experiment says", err)
-        file = Path(one) if Path(one).is_file() else None
+        file = Path(one) if file_of(one) == Path(one) else None
         plans.append(Plan(chosen, not only, file))
     return plans
 

@@ -8,6 +8,8 @@ import pytest
 from command import TINY, rollcall, write
 
 from rollcall.algorithms import ALGORITHMS
+from rollcall.benchmark.config.experiment import file_of
+from rollcall.cli.options import file_of_runs, plans_of
 
 
 def test_list(store, tmp_path, capsys, monkeypatch):
@@ -70,6 +72,16 @@ def test_show_says_what_an_experiment_is(store, tmp_path, capsys):
     out = rollcall(capsys, "show", file, "--variant", "as_released")[1]
     assert "As released it does not." in out
     assert "FedPBC ends nearer." not in out
+
+
+def test_a_file_beside_a_name_of_the_suite_is_no_experiment_file(tmp_path, monkeypatch):
+    """Such as what `rollcall show quickstart > quickstart` writes."""
+    monkeypatch.chdir(tmp_path)
+    Path("quickstart").write_text("title: Not this one")
+    (plan,) = plans_of(["quickstart"])
+    plan.record(tmp_path / "runs")
+    assert plan.file is None
+    assert file_of_runs(tmp_path / "runs" / "quickstart") == str(file_of("quickstart").resolve())
 
 
 def test_a_part_is_shown_with_its_options(capsys, tmp_path):
