@@ -259,7 +259,7 @@ def described(job: "Job") -> dict[str, Any]:
         },
         "seed": job.trial.seed,
         "settings": job.trial.complete(np.ndarray.tolist),
-        "state": job.folder.state,
+        "state": job.folder.state_now,
         "folder": str(job.folder.path),
         "metrics": {} if history.empty else history.iloc[-1].to_dict(),
     }

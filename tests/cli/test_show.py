@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from command import TINY, rollcall, write
+from filelock import FileLock
 
 from rollcall.algorithms import ALGORITHMS
 from rollcall.benchmark.config.experiment import file_of
@@ -82,6 +83,17 @@ def test_a_file_beside_a_name_of_the_suite_is_no_experiment_file(tmp_path, monke
     plan.record(tmp_path / "runs")
     assert plan.file is None
     assert file_of_runs(tmp_path / "runs" / "quickstart") == str(file_of("quickstart").resolve())
+
+
+def test_a_run_whose_process_has_died_is_shown_as_interrupted(store, tmp_path, capsys):
+    file = write(tmp_path)
+    arguments = ["show", file, "--seeds", "0", "--only", "algorithm=fedavg", "--json"]
+    folder = Path(json.loads(rollcall(capsys, *arguments)[1])[0]["folder"])
+    folder.mkdir(parents=True)
+    (folder / "status.json").write_text(json.dumps({"state": "running", "round": 5, "rounds": 20}))
+    with FileLock(folder / "lock"):
+        assert json.loads(rollcall(capsys, *arguments)[1])[0]["state"] == "running"
+    assert json.loads(rollcall(capsys, *arguments)[1])[0]["state"] == "interrupted"
 
 
 def test_a_part_is_shown_with_its_options(capsys, tmp_path):
