@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import timedelta
 from importlib.util import find_spec
+from math import inf
 from pathlib import Path
 from threading import Event
 from typing import TYPE_CHECKING, Any, Literal, get_args
@@ -71,6 +72,9 @@ class Execution:
     def __post_init__(self) -> None:
         if self.executor not in (None, *get_args(Executor)):
             raise SettingError(f"executor: {self.executor!r} is not allowed; must be ray or inline")
+        share = self.gpus_per_trial
+        if not (isinstance(share, int | float) and 0 <= share < inf):
+            raise SettingError(f"gpus-per-trial: {share!r} is not allowed; must be a number from 0, such as 0.25")
         self.store, self.chosen = Path(self.store), self.executor
         used = {
             "--executor ray": self.executor == "ray",

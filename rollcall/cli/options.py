@@ -2,11 +2,11 @@
 
 import json
 from collections.abc import Collection, Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import cached_property
 from itertools import chain
-from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
@@ -101,12 +101,9 @@ def execution(
     Raises:
         SettingError: an option is not allowed.
     """
-    try:
+    share: Any = gpus
+    with suppress(ValueError):  # a text is refused below, in one line with its value
         share = float(gpus)
-    except ValueError:
-        share = -1.0
-    if not 0 <= share < inf:
-        raise SettingError(f"gpus-per-trial: {gpus!r} is not allowed; must be a number from 0, such as 0.25")
     pause = timedelta(seconds=read_time(every, "checkpoint-every"))
     return Execution(store, executor, share, retries, pause, storage, address, console=err, **more)
 

@@ -16,6 +16,7 @@ from rollcall.benchmark.config.base import load_yaml
 from rollcall.benchmark.config.errors import SettingError
 from rollcall.benchmark.federation.run_folder import RunFolder
 from rollcall.benchmark.sweep import jobs, run
+from rollcall.benchmark.sweep.run import Execution
 from rollcall.cli.options import execution
 
 METHOD = '''
@@ -243,6 +244,9 @@ def test_the_executor_is_ray_if_it_is_installed_or_its_options_are_given(monkeyp
         with pytest.raises(SettingError, match=f"^--executor inline is not allowed with --{option}; must be ray$"):
             chosen("inline", **{name: value})
     assert capsys.readouterr().err == ""
+    for share in (-1, float("inf"), "half"):
+        with pytest.raises(SettingError, match=f"^gpus-per-trial: {share!r} is not allowed; must be a number from 0"):
+            Execution(gpus_per_trial=share)
     monkeypatch.setattr(run, "find_spec", lambda name: None)
     assert chosen(None) == "inline"
     assert "Ray is not installed: trials run one after another." in capsys.readouterr().err
@@ -254,6 +258,7 @@ def test_the_executor_is_ray_if_it_is_installed_or_its_options_are_given(monkeyp
     ("option", "value", "message"),
     [
         ("--gpus-per-trial", "half", "gpus-per-trial: 'half' is not allowed; must be a number from 0"),
+        ("--gpus-per-trial", "nan", "gpus-per-trial: nan is not allowed; must be a number from 0, such as 0.25"),
         ("--checkpoint-every", "often", "checkpoint-every: 'often' is not allowed; must be a number above 0 with s"),
         ("--storage", "nowhere://runs", "storage: 'nowhere://runs' is not allowed"),
         pytest.param("--ray-address", "127.0.0.1:1", "ray-address: no Ray cluster answers at '127.0.0.1:1'", marks=pytest.mark.ray),
