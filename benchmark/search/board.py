@@ -46,13 +46,22 @@ class Board:
         """A board by its name, or by the path of its YAML file.
 
         Raises:
-            SettingError: there is no such board.
+            SettingError: there is no such board, or it lacks what its rule needs.
         """
         is_there = file_of(name).is_file() or name.endswith((".yaml", ".yml"))  # else it is no experiment
         experiment = Experiment.read(name) if is_there else None
         if experiment is None or experiment.search is None or experiment.search.finals is None:
             raise SettingError(f"board: {name!r} is not allowed; must be one of {listed(boards(), name)}")
-        return cls(experiment, experiment.search)
+        search, axes = experiment.search, experiment.axes
+        if search.samples == "grid":
+            raise SettingError(f"{name}: search.samples: grid is not allowed on a board; must be a number")
+        if not axes.get("algorithm"):
+            raise SettingError(f"{name}: grid.algorithm: is missing; must have the methods of the board")
+        finals, need = len(axes.get("seed", ())), len(search.seeds) * experiment.search.finals
+        if finals < need:
+            must = f"must be at least {need}, {search.finals} for each search"
+            raise SettingError(f"{name}: grid.seed: too few seeds, {finals}; {must}")
+        return cls(experiment, search)
 
     def with_seeds(self, first: int | None) -> "Board":
         """The board with searches of other seeds, from a first one on, which is another rule; None: itself.

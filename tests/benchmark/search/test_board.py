@@ -301,6 +301,24 @@ def test_boards_of_the_suite():
         Board.read("quickstart")
 
 
+@pytest.mark.parametrize(
+    ("part", "change", "complaint"),
+    [
+        ("search", {"samples": "grid"}, "search.samples: grid is not allowed on a board; must be a number"),
+        ("grid", {"algorithm": None}, "grid.algorithm: is missing; must have the methods of the board"),
+        ("grid", {"seed": [0, 1, 2]}, "grid.seed: too few seeds, 3; must be at least 4, 2 for each search"),
+        ("grid", {"seed": None}, "grid.seed: too few seeds, 0; must be at least 4, 2 for each search"),
+    ],
+)
+def test_a_board_that_lacks_what_its_rule_needs_is_refused(part, change, complaint, tmp_path):
+    content = {key: value for key, value in (FILE[part] | change).items() if value is not None}
+    trial = FILE["trial"] | ({"algorithm": "fedavg"} if "algorithm" in change else {})
+    (tmp_path / "mine.yaml").write_text(dumped(FILE | {"trial": trial, part: content}))
+    with pytest.raises(SettingError) as refused:
+        Board.read(str(tmp_path / "mine.yaml"))
+    assert str(refused.value) == f"{tmp_path / 'mine.yaml'}: {complaint}"
+
+
 def test_the_best_sample():
     assert best([0.2, None, 0.5, 0.5]) == 2
     assert best([None, None]) is None
