@@ -7,7 +7,7 @@ the vectorised engine serves those of the earliest round. The results are those 
 """
 
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache
 from threading import Semaphore, Thread
 from time import monotonic, process_time
@@ -25,6 +25,7 @@ from rollcall.benchmark.engines import Engine, Vectorised, Work, float32_product
 from rollcall.benchmark.engines.base import LocalState
 from rollcall.benchmark.federation.build import build
 from rollcall.benchmark.federation.module import Federation
+from rollcall.benchmark.federation.run_folder import InUse
 from rollcall.benchmark.federation.simulation import Records, quiet
 from rollcall.benchmark.process import Interrupted, free_cycles, stop_requests
 from rollcall.benchmark.sweep.jobs import Job, run_inline
@@ -45,14 +46,14 @@ def run_lockstep(jobs: Sequence[Job], tell: Callable[[str], None] = lambda line:
         groups.setdefault(shared(job.trial) if isinstance(job.trial, Trial) else "", []).append(job)
     alone = groups.pop("", [])
     errors, done, began = run_inline(alone), 0, process_time()
-    if any(not job.ended and job.trial.name not in errors for job in alone):  # interrupted
+    if interrupted(alone, errors):
         return errors
     for group in groups.values():
         for first in range(0, len(group), AT_ONCE):
             part = group[first : first + AT_ONCE]
             with stop_requests() as requested:
                 errors |= run_group(part, requested)
-            if any(not job.ended and job.trial.name not in errors for job in part):
+            if interrupted(part, errors):
                 return errors
             done += len(part)
             left = len(jobs) - len(alone) - done
@@ -60,6 +61,12 @@ def run_lockstep(jobs: Sequence[Job], tell: Callable[[str], None] = lambda line:
             time = f"; about {duration(pace * left)} of one core left" if left else ""
             tell(f"{len(alone) + done} of {counted(len(jobs), 'trial')}{time}")
     return errors
+
+
+def interrupted(jobs: Iterable[Job], errors: Mapping[str, str]) -> bool:
+    """Whether a job has neither ended nor failed, and no other process runs it."""
+    left = [job for job in jobs if not job.ended and job.trial.name not in errors]
+    return any(not job.folder.in_use for job in left)
 
 
 def shared(trial: Trial) -> str:
@@ -114,7 +121,7 @@ class Seat:
         try:
             if not self.stop:
                 train(self, SharedEngine(self))
-        except Interrupted:
+        except (Interrupted, InUse):  # another process runs it
             pass
         except (Exception, SystemExit) as error:  # SystemExit: a part of the user called sys.exit
             self.error = f"{type(error).__name__}: {error}"

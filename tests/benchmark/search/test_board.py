@@ -5,14 +5,16 @@ import json
 
 import numpy as np
 import pytest
+from filelock import FileLock
 
 from rollcall.benchmark.config.digest import digest
 from rollcall.benchmark.config.errors import SettingError
 from rollcall.benchmark.config.experiment import Experiment
 from rollcall.benchmark.config.text import dumped
 from rollcall.benchmark.federation.simulation import simulate
+from rollcall.benchmark.process import Interrupted
 from rollcall.benchmark.search.board import Board, best, boards
-from rollcall.benchmark.search.entry import Entry, Method, Rerun, enter, problems, rerun
+from rollcall.benchmark.search.entry import Entry, Method, Plan, Rerun, enter, problems, rerun
 from rollcall.benchmark.sweep.run import Execution
 from rollcall.leaderboard.figures import board_chart
 from rollcall.leaderboard.standing import interval, standing
@@ -317,6 +319,19 @@ def test_a_board_that_lacks_what_its_rule_needs_is_refused(part, change, complai
     with pytest.raises(SettingError) as refused:
         Board.read(str(tmp_path / "mine.yaml"))
     assert str(refused.value) == f"{tmp_path / 'mine.yaml'}: {complaint}"
+
+
+def test_a_trial_that_another_process_runs_interrupts_the_searches(entered, tmp_path):
+    """It does not fail them: the other trials run, and the same command goes on later."""
+    board, _, _ = entered
+    own = Method("fedavg", "fedavg", board.space("fedavg", "fedavg"))
+    plan = Plan(board, own, tmp_path / "runs")
+    jobs = [job for made in plan.samples.values() for job in made]
+    busy = jobs[0].folder
+    busy.path.mkdir(parents=True)
+    with FileLock(busy.path / "lock"), pytest.raises(Interrupted):
+        enter(board, [own], Execution(tmp_path / "runs", "inline", mlflow=False))
+    assert [job.finished for job in jobs] == [False] + [True] * (len(jobs) - 1)
 
 
 def test_the_best_sample():
