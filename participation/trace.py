@@ -1,6 +1,7 @@
 """Replay of a recorded roll call."""
 
 import warnings
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -178,6 +179,8 @@ def _named(
     for name in names.tolist():
         if name not in place:
             raise ValueError(f"{option}: {name!r} is not allowed; must be recorded devices: {_some(recorded)}")
+    if twice := [name for name, times in Counter(names.tolist()).items() if times > 1]:
+        raise ValueError(f"{option}: {twice[0]!r} is not allowed twice; must be a device for each client")
     return recorded[np.array([place[name] for name in names.tolist()], dtype=np.int64)]
 
 

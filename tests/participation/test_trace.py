@@ -49,6 +49,11 @@ def test_a_trace_replays_its_mask_and_wraps():
         ({"mask": np.ones((4, 3)), "round_length": 1.0}, "round_length: 1 is not allowed with a mask"),
         ({"mask": np.ones((4, 2)), "shuffle": True}, "devices: 2 recorded devices are not allowed; must be at least 3"),
         ({"mask": np.ones((4, 3)), "devices": [0, 4, 1]}, "devices: '4' is not allowed; must be recorded .*: 0, 1, 2"),
+        (
+            {"mask": np.ones((4, 9)), "devices": [7, 2, 7]},
+            "^devices: '7' is not allowed twice; must be a device for each client$",
+        ),
+        ({"mask": np.ones((4, 9)), "devices": [7, 2, 0, 2], "shuffle": True}, "^devices: '2' is not allowed twice"),
         ({"mask": np.ones((4, 3)), "probability": np.ones(2)}, r"probability: shape \(2,\).*\[3\] or \[4, 3\]"),
         ({"mask": np.ones((4, 3)), "probability": np.array([1, 0, 1.0])}, r"probability: 0 \(client 1\)"),
     ],
