@@ -181,7 +181,7 @@ class Clocked(Participation):
         """Of probabilities p to be available, those to be in time; None if unknown."""
         if p is None or (self.first is not None and not self.available.independent):
             return None
-        return p * self._sent_in_time if self.first is None else self._law(p.tobytes())
+        return p * self._sent_in_time if self.first is None else self._law(np.asarray(p, dtype=np.float64).tobytes())
 
     def _marginals(self, p: bytes) -> Float[np.ndarray, "m"]:
         """The probability of each client to be among the first n, if clients are independent.

@@ -7,7 +7,7 @@ from zlib import crc32
 import numpy as np
 import pytest
 
-from rollcall.participation import MODELS, Clocked, Population
+from rollcall.participation import MODELS, Clocked, Participation, Population
 from rollcall.participation.clock import lognormal, speeds
 from rollcall.participation.probabilities import class_coupled, mixture
 from rollcall.participation.recording import record
@@ -160,6 +160,28 @@ def test_the_marginals_of_the_first_n_without_the_clients_without_samples():
     times, trains = np.concatenate([[0.5], TIMES, [9.0]]), np.array([False, True, True, True, True, False])
     model = Clocked(Population(6), available, times, first=2, failure=0.2, trains=trains)
     assert model.stationary == pytest.approx([0.6, *enumerated(2, 0.2), 0.8], abs=1e-12)
+
+
+class Stated(Participation):
+    """Independent clients with these probabilities, of any type of numbers."""
+
+    independent = True
+
+    def __init__(self, p):
+        super().__init__(Population(len(p)))
+        self.p = p
+
+    def active(self, t):
+        return np.arange(self.clients)
+
+    def probability(self, t):
+        return self.p
+
+
+@pytest.mark.parametrize("p", [np.array([1, 0, 1, 1]), np.array([0.5, 0.25, 1, 0.75], dtype=np.float32)])
+def test_the_marginals_of_the_first_n_take_probabilities_of_any_type(p):
+    exact = Clocked(Population(4), Stated(p.astype(float)), TIMES, first=2).probability(0)
+    assert Clocked(Population(4), Stated(p), TIMES, first=2).probability(0).tolist() == exact.tolist()
 
 
 COUNTED = [
