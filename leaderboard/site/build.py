@@ -176,15 +176,15 @@ class Shown:
 
 def collect(
     experiment: PaperExperiment, name: str, runs: Sequence[Run], store: Path | None = None,
-    whole: reproduction.Judged | None = None,
+    whole: reproduction.Judged | None = None, kept: bool = True,
 ) -> Shown:  # fmt: skip
     """The results of an experiment: of a paper its table and claims; of a board its tables; else a ranking.
 
-    A board has its kept entries, and those of the user's own in the store. `whole` has the claims if the tables are of
-    a part of the experiment or have another report.
+    A board has its `kept` entries, and those of the user's own in the store. `whole` has the claims if the tables are
+    of a part of the experiment or have another report.
     """
     if experiment.is_board:
-        return _board(experiment, name, store)
+        return _board(experiment, name, store, kept)
     if experiment.source:
         return _of_paper(experiment, name, runs, whole)
     metrics, last_rounds = experiment.report.metrics, experiment.report.last_rounds
@@ -203,9 +203,9 @@ def _figure(draw: Callable[..., alt.ConcatChart], *of: Any) -> alt.ConcatChart |
     return None
 
 
-def _board(experiment: PaperExperiment, name: str, store: Path | None) -> Shown:
+def _board(experiment: PaperExperiment, name: str, store: Path | None, kept: bool) -> Shown:
     try:
-        board = standing.standing(Board.read(name), store)
+        board = standing.standing(Board.read(name), store, kept)
     except standing.NoEntries:
         return Shown(experiment, name)
     tables = standing.tables(board, next(iter(board.entries)))

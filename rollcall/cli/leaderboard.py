@@ -85,7 +85,7 @@ def leaderboard(
             )
         _board(experiment, against, why, form, to, store, mine, as_json)
         if html is not None:
-            _pages(html, chosen, [], experiment, store)
+            _pages(html, chosen, [], experiment, store, mine=mine)
         return
     stated = chosen.as_(variant) if variant else chosen
     chosen = boards.with_report(stated, metric or [], last_rounds)
@@ -144,12 +144,18 @@ def _is_known(store: Path) -> bool:
 
 
 def _pages(
-    folder: Path, chosen: PaperExperiment, runs: "list[Run]", name: str, store: Path, whole: "Judged | None" = None
+    folder: Path,
+    chosen: PaperExperiment,
+    runs: "list[Run]",
+    name: str,
+    store: Path,
+    whole: "Judged | None" = None,
+    mine: bool = False,
 ) -> None:
     """Write the pages of one experiment."""
     from rollcall.leaderboard.site.build import build, collect
 
-    shown = collect(chosen, name, runs, store, whole)
+    shown = collect(chosen, name, runs, store, whole, kept=not mine)
     say(build(folder, [shown], command("leaderboard", name, "--html", folder)), err)
 
 

@@ -139,6 +139,19 @@ def test_pages_tell_an_entry_that_cannot_count(tmp_path, capsys):
     assert (code, err.startswith(f"error: {path}: cannot be read (")) == (2, True)
 
 
+def test_pages_of_a_board_have_kept_entries_unless_told_otherwise(tmp_path, capsys):
+    board, runs = Board.read("standard/digits"), tmp_path / "runs"
+    entry = standing.standing(board).entries["fedavg"]
+    entry.model_copy(update={"method": "Own"}).write(runs / board.name)
+    arguments = ["leaderboard", board.name, "--store", str(runs), "--html", str(tmp_path / "pages")]
+    page = tmp_path / "pages" / "experiments" / f"{board.name}.html"
+    kept = f"of {len(board.methods)} methods entered"
+    assert rollcall(capsys, *arguments)[0] == 0
+    assert f"{len(board.methods) + 1} {kept}" in page.read_text()
+    assert rollcall(capsys, *arguments, "--mine")[0] == 0
+    assert f"1 {kept}" in page.read_text()
+
+
 def links(folder):
     """The links of all pages of a site that lead nowhere: to a file that is not there, or a place that it does not have."""
     texts = {page: page.read_text() for page in folder.rglob("*.html")}
