@@ -1,6 +1,5 @@
 """Analyses of [CAF], exact or on roll calls; `decisions`, of Fig. 5, trains. Claims put bounds on their columns."""
 
-from collections.abc import Iterable
 from functools import reduce
 from itertools import product
 from typing import Any, Literal
@@ -22,17 +21,24 @@ def two_states(seed: int, *, stationary: np.ndarray, correlation: np.ndarray) ->
     """Independent on-off chains with pi_k and lambda_k, together as one chain ([CAF] sections III-D, V).
 
     Columns: `excess`, the second largest eigenvalue modulus of the whole over the largest |lambda_k|; `hitting`, the
-    largest mean number of rounds until an absent client is active; `mixing`, the mixing time (to 0.01) of the whole;
-    `keeps`, the chance that the first client keeps its state in a round.
+    largest mean number of rounds until an absent client is active; `mixing`, the mixing time of the whole, which is
+    the smallest t at which the total variation distance from the stationary law is at most 0.01, whatever the first
+    state; `keeps`, the chance that the first client keeps its state in a round.
     """
     pi, eigenvalue = (np.asarray(values, dtype=np.float64) for values in (stationary, correlation))
     on_on, off_on = transitions(pi, eigenvalue)
     whole = product_chain(on_on, off_on)
     second = np.sort(np.abs(np.linalg.eigvals(whole)))[-2]
+    if second > 1 - 1e-12:
+        raise ValueError("correlation: the chain never mixes; must be inside (-1, 1)")
+    law = np.where(list(product([0, 1], repeat=len(pi))), pi, 1 - pi).prod(axis=1)
+    power, mixing = np.eye(len(whole)), 0
+    while np.abs(power - law).sum(axis=1).max() / 2 > 0.01:
+        power, mixing = power @ whole, mixing + 1
     return row(
         excess=second - np.abs(eigenvalue).max(),
         hitting=(1 / off_on).max(),
-        mixing=mixing_time(whole, 0.01),
+        mixing=mixing,
         keeps=pi[0] * on_on[0] + (1 - pi[0]) * (1 - off_on[0]),
     )
 
@@ -77,7 +83,13 @@ def averaging(
     on = np.array(list(product([0, 1], repeat=m)))
     law, a, b = np.where(on, pi, 1 - pi).prod(axis=1), on @ (q * h), on @ (q * h * u)
     rates = lr / (1 + np.arange(rounds) / 10) ** decay
-    moments = affine_moments(product_chain(*transitions(pi, eigenvalue)), law, a, b, start, rates)
+    transition = product_chain(*transitions(pi, eigenvalue))
+    # E[x_t^i 1{S_t-1 = s}], i = 0, 1, 2, of x <- (1 - eta_t a(S_t)) x + eta_t b(S_t) along the chain of states S_t.
+    moments = np.array([law, start * law, start * start * law])
+    for t, eta in enumerate(rates):
+        one, first, second = moments @ transition if t else moments
+        keep, add = 1 - eta * a, eta * b
+        moments = np.array([one, keep * first + add * one, keep**2 * second + 2 * keep * add * first + add**2 * one])
     (_, x, square), near = moments.sum(axis=1), moments[1] @ on[:, 0] / pi[0]
     best, biased = ((w * h) @ u / (w @ h) for w in (np.ones(m), pi * q))
     return row(
@@ -173,51 +185,9 @@ def weight_bounds(
     return row(rarest=best[pi.argmin()] - best[pi.argmax()], curved=curved, **bends)
 
 
-def mixing_time(transition: Float[np.ndarray, "S S"], epsilon: float = 0.25) -> int:
-    """Mixing time t_mix(epsilon) in rounds: the smallest t with max_x TV(P^t(x, .), pi) <= epsilon.
-
-    The rows of P [S, S] sum to 1; P[x, y] is the probability of going from x to y.
-    """
-    modulus = np.sort(np.abs(np.linalg.eigvals(transition)))
-    if len(modulus) > 1 and modulus[-2] > 1 - 1e-12:
-        raise ValueError("transition: the chain never mixes; it is periodic or has more than one closed class")
-    S = len(transition)
-    equations = np.vstack([transition.T - np.eye(S), np.ones(S)])
-    pi = np.linalg.lstsq(equations, np.append(np.zeros(S), 1), rcond=None)[0]
-    power, t = np.eye(S), 0
-    while np.abs(power - pi).sum(axis=1).max() / 2 > epsilon:
-        power, t = power @ transition, t + 1
-    return t
-
-
 def product_chain(on_on: Float[np.ndarray, "m"], off_on: Float[np.ndarray, "m"]) -> Float[np.ndarray, "S S"]:
     """The transition matrix of m on-off chains together, S = 2^m; the state of the last client changes fastest."""
     return reduce(np.kron, [np.array([[1 - b, b], [1 - a, a]]) for a, b in zip(on_on, off_on, strict=True)])
-
-
-def affine_moments(
-    transition: Float[np.ndarray, "S S"],
-    law: Float[np.ndarray, "S"],
-    a: Float[np.ndarray, "S"],
-    b: Float[np.ndarray, "S"],
-    x: float,
-    rates: Iterable[float],
-) -> Float[np.ndarray, "3 S"]:
-    """E[x_T^i 1{S_T-1 = s}], i = 0, 1, 2, of x <- (1 - eta_t a(S_t)) x + eta_t b(S_t) along a chain S_t, exact.
-
-    Args:
-        transition: of the chain.
-        law: of S_0.
-        a, b: of each state.
-        x: x_0, a number.
-        rates: eta_0, ..., eta_T-1.
-    """
-    moments = np.array([law, x * law, x * x * law])
-    for t, eta in enumerate(rates):
-        one, first, second = moments @ transition if t else moments
-        keep, add = 1 - eta * a, eta * b
-        moments = np.array([one, keep * first + add * one, keep**2 * second + 2 * keep * add * first + add**2 * one])
-    return moments
 
 
 CLUSTERS = 10

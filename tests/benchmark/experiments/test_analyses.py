@@ -129,17 +129,32 @@ def test_simulated_laws_are_those_of_the_chain():
 
 
 def test_mixing_time():
+    def mixing(pi, eigenvalue):
+        table = ca_fed.two_states(0, stationary=np.array(pi), correlation=np.array(eigenvalue))
+        return table["mixing"].item()
+
     # Two states: TV from state x is |lambda|^t (1 - pi_x).
-    for on, off in [(0.05, 0.15), (0.02, 0.02), (0.9, 0.8), (0.3, 0.7)]:
-        P = np.array([[1 - on, on], [off, 1 - off]])
-        worst = max(on, off) / (on + off)
-        t = next(t for t in range(1000) if worst * abs(1 - on - off) ** t <= 0.25)
-        assert ca_fed.mixing_time(P) == t
-    assert ca_fed.mixing_time(np.array([[0.5, 0.5], [0.5, 0.5]])) == 1
-    assert ca_fed.mixing_time(np.array([[0.5, 0.5], [0.5, 0.5]]), 0.6) == 0
-    for never in ([[0.0, 1.0], [1.0, 0.0]], [[1.0, 0.0], [0.0, 1.0]]):
-        with pytest.raises(ValueError, match="never mixes"):
-            ca_fed.mixing_time(np.array(never))
+    for on, off in [(0.05, 0.15), (0.02, 0.02), (0.9, 0.8), (0.3, 0.7), (0.5, 0.5)]:
+        worst, eigenvalue = max(on, off) / (on + off), 1 - on - off
+        t = next(t for t in range(1000) if worst * abs(eigenvalue) ** t <= 0.01)
+        assert mixing([on / (on + off)], [eigenvalue]) == t
+    # Two chains: the law of the whole is the product at each t.
+    pi, eigenvalue = np.array([0.2, 0.7]), np.array([0.8, -0.3])
+
+    def distance(t):
+        apart = 0.0
+        for x in product([0, 1], repeat=2):
+            on = pi + eigenvalue**t * (x - pi)
+            laws = (np.outer([1 - p[0], p[0]], [1 - p[1], p[1]]) for p in (on, pi))
+            apart = max(apart, np.abs(np.subtract(*laws)).sum() / 2)
+        return apart
+
+    t = int(mixing(pi, eigenvalue))
+    assert distance(t) <= 0.01 < distance(t - 1)
+    with pytest.raises(ValueError, match="never mixes"):
+        mixing([0.5, 0.3], [-1.0, 0.2])
+    with pytest.raises(ValueError, match=r"^correlation: 1 .*must be in"):
+        mixing([0.5], [1.0])
 
 
 @pytest.mark.parametrize(("size", "mixing"), [(2, 1.0), (2, 0.1), (2, 0.0), (4, 0.3)])
