@@ -70,12 +70,12 @@ def separation_states(seed: int, *, units: int, separation: int, batch: int = 1)
     )
 
 
-UnitLaw: TypeAlias = Literal["uniform", "exponential", "power_law"]
+UnitLaw: TypeAlias = Literal["uniform", "exponential"]
 
 
-def separation_distance(seed: int, *, units: int = 500, law: UnitLaw = "uniform", s: float = 1.5) -> pd.DataFrame:
+def separation_distance(seed: int, *, units: int = 500, law: UnitLaw = "uniform") -> pd.DataFrame:
     """||pi_R - 1/N||_1 for R = 0..N-1, exact, and the largest rise from one R to the next so far ([Sun] Fig. 1)."""
-    p = unit_weights(seed, units, law, s)
+    p = unit_weights(seed, units, law)
     uniform = np.full(units, 1 / units)
     distance = np.array([l1_distance(uniform, stationary_separation(p, R)) for R in range(units)])
     rise = np.maximum.accumulate(np.diff(distance, prepend=distance[0]))
@@ -83,7 +83,7 @@ def separation_distance(seed: int, *, units: int = 500, law: UnitLaw = "uniform"
 
 
 def separation_simulated(
-    seed: int, *, separations: np.ndarray, rounds: int, units: int = 500, law: UnitLaw = "uniform", s: float = 1.5
+    seed: int, *, separations: np.ndarray, rounds: int, units: int = 500, law: UnitLaw = "uniform"
 ) -> pd.DataFrame:
     """pi_R of [Sun] Fig. 1 by simulation, beside the exact law at the same R.
 
@@ -95,7 +95,7 @@ def separation_simulated(
         separations: R.
         rounds: counted in each of 64 chains.
     """
-    p = unit_weights(seed, units, law, s)
+    p = unit_weights(seed, units, law)
     rows = []
     for R in separations.tolist():
         simulated, error = simulated_separation(p, R, rounds, seed)
@@ -105,29 +105,31 @@ def separation_simulated(
 
 
 def separation_mixing(
-    seed: int, *, separation: int, units: int = 100, law: UnitLaw = "uniform", s: float = 1.5, rounds: int = 200
+    seed: int, *, separation: int, units: int = 100, law: UnitLaw = "uniform", rounds: int = 200
 ) -> pd.DataFrame:
     """Convergence of minimum separation to its stationary law, over t = 0, 1, ... ([Sun] Fig. 5).
 
     Columns: `distance`, TV(eta_R(t), pi_R) with eta_R(t) the law of the unit drawn in round t, simulated; `shares`, the
-    mean TV between pi_R and the shares of the units drawn in one roll call up to round t.
+    mean over 200 roll calls of the TV between pi_R and the shares of the units drawn up to round t. At R = N - 1 the
+    shares are even after each cycle.
 
     Args:
         seed: of the random p and of the simulation.
         separation: R.
         rounds: t from 0 to here, exclusive.
     """
-    p = unit_weights(seed, units, law, s)
-    laws = separation_laws(p, separation, rounds, seed)
-    distance = np.abs(laws - stationary_separation(p, separation)).sum(axis=1) / 2
-    shares = separation_shares(p, separation, rounds, seed)
+    p = unit_weights(seed, units, law)
+    pi = stationary_separation(p, separation)
+    distance = np.abs(separation_laws(p, separation, rounds, seed) - pi).sum(axis=1) / 2
+    each, counts, shares = np.arange(200), np.zeros((200, units)), np.empty(rounds)
+    for t, (_, drawn) in zip(range(rounds), _walk(p, separation, len(each), seed), strict=False):
+        counts[each, drawn] += 1
+        shares[t] = (np.abs(counts / (t + 1) - pi).sum(axis=1) / 2).mean()
     return pd.DataFrame({"round": np.arange(rounds), "distance": distance, "shares": shares})
 
 
-def unit_weights(seed: int, units: int, law: UnitLaw, s: float) -> Float[np.ndarray, "N"]:
-    """p of the units, of sum 1: U(0, 1) draws, exponential draws (a uniform point of the simplex), or i^-s."""
-    if law == "power_law":
-        return normalised(np.arange(1, units + 1, dtype=np.float64) ** -s)
+def unit_weights(seed: int, units: int, law: UnitLaw) -> Float[np.ndarray, "N"]:
+    """p of the units, of sum 1: U(0, 1) draws, or exponential draws (a uniform point of the simplex)."""
     draw = stream(seed, "probabilities")
     return normalised(draw.random(units) if law == "uniform" else draw.exponential(size=units))
 
@@ -150,23 +152,6 @@ def simulated_separation(
         counts[counted, unit[counted]] += 1
     share = counts / rounds
     return share.mean(axis=0), share.std(axis=0, ddof=1) / np.sqrt(chains)
-
-
-def separation_shares(
-    p: Float[np.ndarray, "M"], R: int, horizon: int, seed: int = 0, chains: int = 200
-) -> Float[np.ndarray, "T"]:
-    """Mean total variation distance between pi_R and the shares of the first t + 1 draws of one roll call, B = 1.
-
-    The mean is over simulated roll calls, for t = 0..T-1, T = horizon. At R = M - 1 the shares are even after each
-    cycle.
-    """
-    pi = stationary_separation(p, R)
-    counts = np.zeros((chains, len(p)))
-    distance = np.empty(horizon)
-    for t, (_, drawn) in zip(range(horizon), _walk(p, R, chains, seed), strict=False):
-        counts[np.arange(chains), drawn] += 1
-        distance[t] = (np.abs(counts / (t + 1) - pi).sum(axis=1) / 2).mean()
-    return distance
 
 
 def separation_laws(

@@ -5,6 +5,7 @@ from itertools import product
 
 import numpy as np
 import pytest
+from keys import keyed
 from separation_oracle import brute_separation, separation_chain
 
 from rollcall.benchmark.experiments.ca_fed import analyses as ca_fed
@@ -81,13 +82,12 @@ def test_probabilities_are_those_of_the_data_set():
 
 
 def test_separation_distance_by_enumeration():
-    table = sun.separation_distance(3, units=5, law="power_law", s=1.0)
-    p = np.array([1, 1 / 2, 1 / 3, 1 / 4, 1 / 5])
-    enumerated = [np.abs(brute_separation(p, R) - 0.2).sum() for R in range(5)]
-    assert table["distance"].to_numpy() == pytest.approx(enumerated, abs=1e-9)
-    assert table["largest_rise"].tolist() == [0] * 5
-    simulated = sun.separation_simulated(3, separations=np.array([0, 2]), rounds=500, units=5, law="uniform")
     exact = sun.separation_distance(3, units=5)
+    p = keyed(3, "probabilities").random(5)
+    enumerated = [np.abs(brute_separation(p, R) - 0.2).sum() for R in range(5)]
+    assert exact["distance"].to_numpy() == pytest.approx(enumerated, abs=1e-9)
+    assert exact["largest_rise"].tolist() == [0] * 5
+    simulated = sun.separation_simulated(3, separations=np.array([0, 2]), rounds=500, units=5, law="uniform")
     assert simulated["round"].tolist() == [0, 2]
     assert simulated["distance"].to_numpy() == pytest.approx(exact["distance"][[0, 2]].to_numpy(), abs=0.02)
     assert (simulated["apart"] < 4 * simulated["noise"]).all()
