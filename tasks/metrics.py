@@ -110,24 +110,9 @@ def auroc() -> ClassScores:
     return ClassScores("AUROC", compares=True)
 
 
-def average_precision() -> ClassScores:
-    """Area under the precision-recall curve of each class against the others, averaged over classes."""
-    return ClassScores("AveragePrecision")
-
-
 def f1() -> ClassScores:
     """F1 score of each class, the harmonic mean of precision and recall, averaged over classes."""
     return ClassScores("F1Score")
-
-
-def precision() -> ClassScores:
-    """Share of correct predictions among the predictions of each class, averaged over classes."""
-    return ClassScores("Precision")
-
-
-def recall() -> ClassScores:
-    """Accuracy on the samples of each class, averaged over classes: the balanced accuracy."""
-    return ClassScores("Recall")
 
 
 def worst_10_accuracy() -> OverClients:
@@ -142,10 +127,7 @@ def client_variance() -> OverClients:
 
 METRICS: dict[str, Callable[..., Metric]] = {
     "auroc": auroc,
-    "average_precision": average_precision,
     "f1": f1,
-    "precision": precision,
-    "recall": recall,
     "worst_10_accuracy": worst_10_accuracy,
     "client_variance": client_variance,
 }

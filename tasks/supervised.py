@@ -352,8 +352,8 @@ def _metrics(metrics: Mapping[str, Any] | Sequence[Any]) -> tuple[dict[str, Loss
             per_sample[name] = made
         else:
             raise ValueError(
-                f"metrics: {made!r} is not allowed; must be a name such as {', '.join(list(METRICS)[:3])}, a "
-                "torchmetrics object, or by name a function from predictions and targets to values [n]. "
+                f"metrics: {made!r} is not allowed; must be a name such as auroc or f1, a torchmetrics "
+                "object, or by name a function from predictions and targets to values [n]. "
                 "Statistics over clients go to evaluation.metrics"
             )
     return per_sample, accumulated
