@@ -29,8 +29,6 @@ def record(
     rounds: int,
     lag: int = 1,
     sizes: tuple[int, ...] = (),
-    classes: int = 10,
-    alpha: float = 0.1,
 ) -> pd.DataFrame:
     """Statistics of one roll call.
 
@@ -45,16 +43,15 @@ def record(
     all activities, against pi instead ([Sun] Lemma 2); `rarest`, the share of the rarest client over its pi, minus 1.
 
     Args:
-        seed: of the roll call, and of the clients' class distributions.
+        seed: of the roll call, and of the class distributions, Dirichlet 0.1 of ten classes, for probabilities that
+            follow these.
         participation: the model.
         clients: m.
         rounds: T.
         lag: of `differs`.
         sizes: clients in each group, numbered group after group; by default each client is its own group.
-        classes: C, for probabilities that follow the classes.
-        alpha: concentration of the class distributions.
     """
-    model = participation(Population(clients, seed, class_shares(seed, clients, classes, alpha)))
+    model = participation(Population(clients, seed, class_shares(seed, clients, 10, 0.1)))
     mask = recording.record(model, rounds)
     known = [p for p in map(model.probability, range(min(rounds, 1000))) if p is not None]
     least = np.min(known, axis=0) if known else np.full(clients, np.nan)
