@@ -8,7 +8,7 @@ import numpy as np
 from jaxtyping import Float, Int
 from scipy.special import ndtri
 
-from rollcall.participation.base import Constant, Participation, Population, check, need_defaults, spread, stream
+from rollcall.participation.base import Constant, Participation, Population, check, need_defaults, stream
 from rollcall.participation.probabilities import Probability, Variation, mean_over_period, resolve
 from rollcall.participation.weights import effective_weights_groups, effective_weights_independent, group_counts
 
@@ -215,16 +215,13 @@ class GroupEvents(IndependentRounds):
             raise ValueError(f"sizes: {list(sizes)} is not allowed; {must}")
         if len(events) != len(sizes):
             raise ValueError(f"events: {list(events)} is not allowed; must be {len(sizes)} numbers, one for each group")
-        for event in events:
-            check("events", event)
         if max_active is None:
             need_defaults(GroupEvents, "without max_active", reading=reading)
         check("max_active", 1 if max_active is None else max_active, 1, math.inf)
         self.group = np.repeat(np.arange(len(sizes)), sizes)
-        self.events = np.array(events, dtype=np.float64)
-        self.inside = spread("inside", inside, len(sizes), "group")
-        for probability in self.inside:
-            check("inside", probability)
+        groups = Population(len(sizes))
+        self.events = resolve(np.asarray(events), groups, "group", "events")
+        self.inside = resolve(inside, groups, "group", "inside")
         self.max_active = max(sizes) if max_active is None else max_active
         self.reading: Literal["collision", "cap"] = reading
         self.counts = group_counts(list(sizes), self.events, self.inside, self.max_active, reading)
