@@ -166,19 +166,18 @@ class Subject:
             returned = method.round(state, x, call, work)
             check_round(method, returned, state, x)
             update, after = returned
-            step = Step(method, call, work, x, x if update is None else x + update.detach(), state, after)
+            step = Step(method, call, work, x if update is None else x + update.detach(), state, after)
             yield step
             x, state = step.x_after, after
 
 
 @dataclass(frozen=True)
 class Step:
-    """One round of a run: x and state before and after it."""
+    """One round of a run: the state before and after it, and x after it."""
 
     method: Algorithm[Any]
     call: Round
     work: Quadratics
-    x: Tensor
     x_after: Tensor
     before: Any
     after: Any
