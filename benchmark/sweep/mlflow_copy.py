@@ -171,10 +171,7 @@ class Mirror:
             for old in runs_of(client, self.id, f"tags.`rollcall.trial` = '{status['digest']}'"):
                 client.delete_run(old.info.run_id)
             run = client.create_run(self.id, start, tags, f"{tags['cell']}, seed {tags['seed']}").info.run_id
-            for i in range(0, len(params), 100):  # MLflow takes so many at once
-                client.log_batch(run, params=params[i : i + 100])
-            for i in range(0, len(points), 1000):
-                client.log_batch(run, metrics=points[i : i + 1000])
+            client.log_batch(run, points, params)
             client.log_text(run, json.dumps(status), STATUS)
             for file in (*FILES, "source", "model.npz", "error.txt"):
                 if (folder.path / file).exists():
