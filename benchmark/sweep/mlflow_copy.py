@@ -23,6 +23,7 @@ from rollcall.benchmark.config.experiment import Experiment
 from rollcall.benchmark.config.grid import grid_points
 from rollcall.benchmark.config.text import command, counted
 from rollcall.benchmark.federation.run_folder import RunFolder, run_folders
+from rollcall.benchmark.sweep.run import file_of_runs
 
 if TYPE_CHECKING:
     from mlflow import MlflowClient
@@ -127,8 +128,8 @@ class Mirror:
         self.finished = {own["rollcall.trial"]: int(own.get("rollcall.finished", 0)) for own in copies}
         self.labels: dict[str, dict[str, str]] = {}
         with suppress(OSError, ValueError, KeyError, SettingError):  # the file may be gone or changed
-            file = json.loads((self.store / self.experiment / "experiment.json").read_text())["file"]
-            self.labels = {point.digest: dict(point.labels) for point in grid_points(Experiment.read(file))}
+            experiment = Experiment.read(file_of_runs(self.store / self.experiment))
+            self.labels = {point.digest: dict(point.labels) for point in grid_points(experiment)}
         return client
 
     def _copy(self, folder: RunFolder, client: "MlflowClient") -> None:

@@ -3,6 +3,7 @@
 This module imports neither torch nor Ray before it runs a trial.
 """
 
+import json
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -30,6 +31,9 @@ INSTALL_RAY = "pip install '.[ray]'"
 
 INTERVAL = 10.0
 """Seconds between two looks for runs that MLflow lacks."""
+
+RECORD = "experiment.json"
+"""In a folder of run folders: which experiment file they belong to."""
 
 Executor = Literal["ray", "inline"]
 
@@ -176,6 +180,14 @@ def run(
     refuse_other_data(jobs)
     check(jobs)
     return run_jobs(jobs, execution)
+
+
+def file_of_runs(folder: Path) -> str:
+    """The experiment file that the runs in a folder belong to; empty if it is not known."""
+    try:
+        return str(json.loads((folder / RECORD).read_text())["file"])
+    except (OSError, ValueError, KeyError):
+        return ""
 
 
 @contextmanager

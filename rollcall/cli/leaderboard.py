@@ -12,8 +12,9 @@ from rollcall.benchmark.config.errors import SettingError, listed, near
 from rollcall.benchmark.config.experiment import LIBRARY, names
 from rollcall.benchmark.config.metric import COSTS
 from rollcall.benchmark.config.text import command, parse_all, strict_json
+from rollcall.benchmark.sweep.run import RECORD, file_of_runs
 from rollcall.cli import options as opt
-from rollcall.cli.options import METRIC, RECORD, STORE, err, file_of_runs, out, say, there
+from rollcall.cli.options import METRIC, STORE, err, out, say, there
 from rollcall.leaderboard.paper.experiment import PaperExperiment
 
 if TYPE_CHECKING:

@@ -21,7 +21,7 @@ from rollcall.benchmark.config.experiment import file_of, names
 from rollcall.benchmark.config.grid import GridPoint, grid_points, unique_runs
 from rollcall.benchmark.config.text import command, counted, parse_all, parse_part, parse_values, read_time, with_line
 from rollcall.benchmark.config.trial import Analysis, Trial
-from rollcall.benchmark.sweep.run import Execution, Executor
+from rollcall.benchmark.sweep.run import RECORD, Execution, Executor
 from rollcall.leaderboard.paper.experiment import PaperExperiment
 
 if TYPE_CHECKING:
@@ -178,18 +178,6 @@ class Plan:
             folder, file = store / self.experiment.home, self.file or file_of(self.experiment.name)
             folder.mkdir(parents=True, exist_ok=True)
             (folder / RECORD).write_text(json.dumps({"file": str(file.resolve())}))
-
-
-RECORD = "experiment.json"
-"""In a folder of run folders: which experiment file they belong to."""
-
-
-def file_of_runs(folder: Path) -> str:
-    """The experiment file that the runs in a folder belong to; empty if it is not known."""
-    try:
-        return str(json.loads((folder / RECORD).read_text())["file"])
-    except (OSError, ValueError, KeyError):
-        return ""
 
 
 def plans_of(

@@ -17,8 +17,9 @@ from rollcall.benchmark.config.grid import grid_points
 from rollcall.benchmark.config.text import command, counted, strict_json
 from rollcall.benchmark.federation.run_folder import RunFolder, examine, run_folders, set_aside
 from rollcall.benchmark.sweep.progress import read
+from rollcall.benchmark.sweep.run import file_of_runs
 from rollcall.cli import options as opt
-from rollcall.cli.options import STORE, file_of_runs, out, say, there
+from rollcall.cli.options import STORE, out, say, there
 from rollcall.leaderboard.paper.experiment import PaperExperiment
 
 UNLISTED = "not in the experiment file"

@@ -10,7 +10,8 @@ from filelock import FileLock
 
 from rollcall.algorithms import ALGORITHMS
 from rollcall.benchmark.config.experiment import file_of
-from rollcall.cli.options import file_of_runs, plans_of
+from rollcall.benchmark.sweep.run import file_of_runs
+from rollcall.cli.options import plans_of
 
 
 def test_list(store, tmp_path, capsys, monkeypatch):
