@@ -169,5 +169,5 @@ def boards() -> list[str]:
 
 def best(scores: Sequence[float | None]) -> int | None:
     """The number of the best sample, of equal ones the first; None if all diverged."""
-    finite = [(score, -index) for index, score in enumerate(scores) if score is not None]
-    return -max(finite)[1] if finite else None
+    finite = {index: score for index, score in enumerate(scores) if score is not None}
+    return max(finite, key=finite.__getitem__, default=None)
