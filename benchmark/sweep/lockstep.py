@@ -153,16 +153,13 @@ class SharedEngine(Engine):
         return answer
 
 
-def device_of(trial: Trial) -> str:
-    """Where a trial is computed: see `numerics.device`."""
-    return "cuda" if trial.numerics.device != "cpu" and torch.cuda.is_available() else "cpu"
-
-
 @free_cycles()  # seats, engines and federations are cycles that hold the models of all clients
 def run_group(jobs: Sequence[Job], requested: Callable[[], bool] = lambda: False) -> dict[str, str]:
     """Run the trials of a group side by side. Returns errors by name."""
     with quiet(), float32_products("highest"), kernels_of_one_thread(), torch.no_grad():
-        federations = [build(job.trial).to(device_of(job.trial)) for job in jobs if isinstance(job.trial, Trial)]
+        trials = [job.trial for job in jobs if isinstance(job.trial, Trial)]
+        device = "cuda" if trials[0].numerics.device != "cpu" and torch.cuda.is_available() else "cpu"
+        federations = [build(trial).to(device) for trial in trials]
         federations[0].begin()
         active = cache(federations[0].participation.active)  # one roll call for all
         for federation in federations:
