@@ -41,7 +41,10 @@ def check(
     if files := [text for text in parts or () if text.endswith((".entry", ".json.xz"))]:
         if len(files) < len(parts or []):
             raise SettingError("PART: a file is not allowed beside other parts; check them one after the other")
-        found = {file: (_of_entry if file.endswith(".entry") else _of_kept)(Path(file), every, trust) for file in files}
+        found = {
+            file: _of_entry(Path(file), every, trust) if file.endswith(".entry") else _of_kept(Path(file))
+            for file in files
+        }
         lines = [line for problems, notes in found.values() for line in (*notes, *problems)]
         problems = {file: problems for file, (problems, _) in found.items()}
         print(json.dumps(problems, indent=1) if as_json else "\n".join(lines))
@@ -59,7 +62,7 @@ def check(
     raise typer.Exit(0 if all(end.passed for ends in outcomes.values() for end in ends) else 1)
 
 
-def _of_kept(file: Path, every: bool, trust: bool) -> tuple[list[str], list[str]]:
+def _of_kept(file: Path) -> tuple[list[str], list[str]]:
     """The problems of kept results, and notes."""
     from rollcall.leaderboard.kept import problems  # imports pandas
 
