@@ -31,6 +31,7 @@ def check(
     kind: Annotated[str, typer.Option(help="Kind of the parts, such as partition. Default: by base or methods.")] = "",
     every: Annotated[bool, typer.Option("--all", help="Of an entry: run all of it again, not two runs.")] = False,
     trust: Annotated[bool, typer.Option("--trust", help="Of an entry: run its own code, which you have read.")] = False,
+    board: Annotated[str, typer.Option(metavar="FILE", help="Of an entry: the board, if it is your own file.")] = "",
     as_json: Json = False,
 ) -> None:
     """Run the conformance checks on parts, and explain each failure.
@@ -42,7 +43,7 @@ def check(
         if len(files) < len(parts or []):
             raise SettingError("PART: a file is not allowed beside other parts; check them one after the other")
         found = {
-            file: _of_entry(Path(file), every, trust) if file.endswith(".entry") else _of_kept(Path(file))
+            file: _of_entry(Path(file), every, trust, board) if file.endswith(".entry") else _of_kept(Path(file))
             for file in files
         }
         lines = [line for problems, notes in found.values() for line in (*notes, *problems)]
@@ -70,14 +71,14 @@ def _of_kept(file: Path) -> tuple[list[str], list[str]]:
     return found, [] if found else [f"{file}: passes"]
 
 
-def _of_entry(file: Path, every: bool, trust: bool) -> tuple[list[str], list[str]]:
+def _of_entry(file: Path, every: bool, trust: bool, own_board: str) -> tuple[list[str], list[str]]:
     """The problems of an entry of a board; and notes, with what was run again."""
     from rollcall.benchmark.search.board import Board
     from rollcall.benchmark.search.entry import Entry, problems, rerun
 
     try:
         entry = Entry.read(file)
-        board = Board.read(entry.board)
+        board = Board.read(own_board or entry.board)
     except SettingError as error:
         return [f"refused: {error}"], []
     if found := problems(entry, board, trust):
@@ -172,11 +173,11 @@ def enter(
     entries = run(chosen, entrants, execution, tell=lambda line: say(line, err))
     files = {entry.method: entry.write(store / chosen.name) for entry in entries}
     for entry in entries:
-        trust = ["--trust"] if entry.own_code else []
-        also = f" Verify it: {command('check', files[entry.method], *trust)}"
-        say(f"In {files[entry.method]}.{also if seed is None else ' Other seeds are not allowed on the board.'}")
+        also = [*(["--trust"] if entry.own_code else []), *([] if board == chosen.name else ["--board", board])]
+        verify = f" Verify it: {command('check', files[entry.method], *also)}"
+        say(f"In {files[entry.method]}.{verify if seed is None else ' Other seeds are not allowed on the board.'}")
     if seed is None:
-        words = ["leaderboard", chosen.name, *(["--against", entries[0].method] if entries[0].own_code else [])]
+        words = ["leaderboard", board, *(["--against", entries[0].method] if entries[0].own_code else [])]
         say(f"The board with it: {command(*words, store=store)}")
 
 

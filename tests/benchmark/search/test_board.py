@@ -2,9 +2,12 @@
 
 import gzip
 import json
+import shlex
+from unittest.mock import ANY
 
 import numpy as np
 import pytest
+from command import rollcall
 from filelock import FileLock
 
 from rollcall.benchmark.config.digest import digest
@@ -281,6 +284,24 @@ def test_a_file_that_was_changed_is_refused(entered, tmp_path):
     file.write_bytes(b"{}")
     with pytest.raises(SettingError, match=r"Half\.entry: cannot be read"):
         Entry.read(file)
+
+
+def test_the_command_line_takes_an_own_board(entered, capsys):
+    """What `enter` says can be given as it stands: finished runs are told again, checked and shown."""
+    _, folder, _ = entered
+    file = str(folder / "small.yaml")
+    code, out, _ = rollcall(
+        capsys, "enter", "fedavg", "--board", file, "--store", str(folder / "runs"), "--executor", "inline"
+    )
+    assert code == 0
+    verify, show = (line.partition(": rollcall ")[2] for line in out.splitlines() if ": rollcall " in line)
+    assert rollcall(capsys, *shlex.split(verify))[:2] == (0, ANY)
+    assert verify.endswith(f"--board {file}")
+    code, out, _ = rollcall(capsys, *shlex.split(show))
+    assert (code, "FedAvg" in out or "fedavg" in out) == (0, True)
+    code, out, _ = rollcall(capsys, *shlex.split(verify.partition(" --board")[0]))
+    assert code == 1
+    assert "board: 'small' is not allowed" in out
 
 
 def test_boards_of_the_suite():
