@@ -25,8 +25,9 @@ When to use:
     In short training, if some clients are rare or strongly correlated over time and matter little.
 
 Differences from the paper:
-    lambda is the second eigenvalue of a client's chain. The paper sorts by lambda(P_k) = (1 + |lambda|) / 2: the order
-    of |lambda|. Its E is K here. It does not say how Fh starts; the mean of F is the released code's. Its function `get` may leave out all clients; here one remains. The projection on a set W is left out.
+    lambda is the second eigenvalue of a client's chain. The paper sorts by lambda(P_k) = (1 + |lambda|) / 2: the
+    order of |lambda|. Its E is K here. It does not say how Fh starts; the mean of F is the released code's. Its
+    function `get` may leave out all clients; here one remains. The projection on a set W is left out.
     beta = 1 keeps no memory of losses. The paper prints "beta = 0" for its experiments. In the released code the
     parameter weights the old estimate: 0 for MNIST, which is beta = 1 here, and 0.2 for Synthetic.
     Clients of equal lambda, or equal pi, are tried by their numbers; the paper says nothing about them.
