@@ -15,6 +15,7 @@ from rich.console import Group
 from rich.table import Table as Grid
 from rich.text import Text
 
+from rollcall.benchmark.config.axes import is_number
 from rollcall.leaderboard.names import label_names
 
 TEX = {letter: f"\\{letter}" for letter in "%&_#${}"}
@@ -197,11 +198,15 @@ def marked_down(text: str) -> str:
 def comma_separated(rows: Sequence[Mapping[str, Any]]) -> str:
     """Long rows, as `--json` has them, as CSV: numbers with all digits, a column for each axis of the labels.
 
-    A label that a spreadsheet would take for a formula has an apostrophe before it.
+    A text that a spreadsheet would take for a formula has an apostrophe before it.
     """
+
+    def plain(entry: Any) -> Any:
+        is_formula = isinstance(entry, str) and entry.startswith(("=", "+", "@", "\t", "-")) and not is_number(entry)
+        return f"'{entry}" if is_formula else entry
+
     flat = [row["labels"] | {key: value for key, value in row.items() if key != "labels"} for row in rows]
-    table = pd.DataFrame(flat).map(lambda one: re.sub(r"^(?=[=+@\t-])", "'", one) if isinstance(one, str) else one)
-    return table.to_csv(index=False, lineterminator="\n")
+    return pd.DataFrame(flat).map(plain).to_csv(index=False, lineterminator="\n")
 
 
 def latex(table: Table) -> str:
