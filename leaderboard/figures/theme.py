@@ -164,10 +164,16 @@ def _spec(chart: alt.ConcatChart) -> tuple[str, str]:
     return spec, f"<!-- {sha256(spec.encode()).hexdigest()[:16]} -->"
 
 
+def _shows(file: Path, key: str) -> bool:
+    """Whether an SVG file is there, whole, and was drawn from the chart with this key."""
+    text = file.read_text("utf-8") if file.is_file() else ""
+    return key in text[:1000] and text.endswith("</svg>")
+
+
 def save(chart: alt.ConcatChart, *paths: Path | str) -> None:
     """Write a chart into files, whose folders are made; the ending of a file decides its format.
 
-    Files that are there are kept if one of them is an SVG of an equal chart.
+    SVG files of an equal chart are kept, if nothing else is to be written: other formats do not say what they show.
 
     Raises:
         SettingError: an ending is none of `FORMATS`.
@@ -179,8 +185,7 @@ def save(chart: alt.ConcatChart, *paths: Path | str) -> None:
     import vl_convert  # starts a JavaScript engine
 
     spec, key = _spec(chart)
-    drawings = [file for file, ending in files.items() if ending == ".svg" and file.is_file()]
-    if any(key in file.read_text("utf-8")[:1000] for file in drawings) and all(file.is_file() for file in files):
+    if all(ending == ".svg" and _shows(file, key) for file, ending in files.items()):
         return
     text = svg = vl_convert.vegalite_to_svg(spec)
     # The clipping paths of all drawings of a process are numbered on; ours have the same names in every run.

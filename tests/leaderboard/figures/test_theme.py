@@ -40,6 +40,21 @@ def test_svg_has_real_text_a_title_and_a_description(chart, tmp_path):
     assert f'<rect width="{root.get("width")}" height="{root.get("height")}" fill="white"' in text
 
 
+@pytest.mark.fault
+def test_no_file_is_kept_that_may_show_another_chart(chart, tmp_path, monkeypatch):
+    drawing, picture = tmp_path / "m.svg", tmp_path / "m.png"
+    save(chart, drawing)
+    picture.write_bytes(b"of another chart")
+    save(chart, drawing, picture)
+    assert picture.read_bytes().startswith(b"\x89PNG")
+    whole = drawing.read_text()
+    drawing.write_text(whole[:-100])  # stopped while it was written
+    save(chart, drawing)
+    assert drawing.read_text() == whole
+    monkeypatch.setattr("vl_convert.vegalite_to_svg", None)
+    save(chart, drawing)  # is not drawn again
+
+
 def test_the_chart_of_the_documentation_is_changed_as_it_says(tmp_path, monkeypatch):
     page = (Path(__file__).parents[3] / "docs/howto/results.md").read_text(encoding="utf-8")
     blocks = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
