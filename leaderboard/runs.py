@@ -217,7 +217,7 @@ def finished(
         metrics: columns to read of the user's own; by default all.
         mlflow: address of an MLflow server or database whose runs count instead of the run folders.
     """
-    kept = [] if mine else unarchive(experiment, PACKAGE, HERE)
+    kept = [] if mine else unarchive(experiment)
     return kept + (own(store, experiment, metrics, mlflow) if store is not None else [])
 
 
@@ -313,11 +313,11 @@ def _compress(file: Path, text: str) -> None:
 
 
 def unarchive(experiment: str, *folders: Path) -> list[Run]:
-    """The runs of an experiment in one or more archives, by default the one that comes with Rollcall.
+    """The runs of an experiment in one or more archives, by default `PACKAGE` and `HERE`.
 
     If several archives have a trial, the run with the most rounds counts; of equal ones that of the later folder.
     """
-    distinct = dict.fromkeys(folder.resolve() for folder in folders or (PACKAGE,))
+    distinct = dict.fromkeys(folder.resolve() for folder in folders or (PACKAGE, HERE))
     return list(_longest(run for folder in distinct for run in archived(folder / f"{experiment}{TABLE}")).values())
 
 

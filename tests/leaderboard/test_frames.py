@@ -38,6 +38,14 @@ def test_a_row_for_each_run(file, tmp_path):
     assert runs([], file)["source"].unique().tolist() == ["kept"]
 
 
+@pytest.mark.fault
+def test_the_archive_in_the_working_directory_counts_as_in_tables(file, tmp_path, monkeypatch):
+    shutil.move(tmp_path / "kept", tmp_path / "leaderboard" / "results")
+    monkeypatch.chdir(tmp_path)
+    assert runs([], file)["algorithm"].unique().tolist() == ["fedavg"]
+    assert history([], file)["source"].unique().tolist() == ["kept"]
+
+
 def test_own_runs_replace_kept_ones(file, tmp_path, capsys):
     store = ("--store", str(tmp_path / "runs"))
     assert rollcall(capsys, "run", file, "--executor", "inline", "--seeds", "0", *store)[0] == 0
