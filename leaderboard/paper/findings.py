@@ -5,6 +5,7 @@ The page follows from kept results and `findings.yaml`.
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import pandas as pd
@@ -89,8 +90,9 @@ def written() -> Entry:
     return Entry(findings={name: Entry(**own | one) for name, one in told["findings"].items()}, orders=orders, **lists)
 
 
-def findings(all_judged: Sequence[Judged]) -> str:
-    found = boards()
+def findings(all_judged: Sequence[Judged], *archives: Path) -> str:
+    """FINDINGS.md; its published orders follow from some archives, see `unarchive`, its boards also from the last."""
+    found = boards(*archives[-1:])
     content, own = guided(found), {one.experiment.name: one for one in all_judged}
 
     def rests(sentence: Entry) -> str:
@@ -105,13 +107,13 @@ def findings(all_judged: Sequence[Judged]) -> str:
     return PAGES.get_template("findings.md").render(
         told=content, shown=shown, origin=origin, rests=rests, boards=found.values(),
         board_table=lambda board: markdown(result_table(board, "fedavg")), expectations=expectations,
-        orders=orders() if shown else [], picture=PICTURE,
+        orders=orders(*archives) if shown else [], picture=PICTURE,
     )  # fmt: skip
 
 
-def boards() -> dict[str, Standing]:
-    """The suite's boards by name, with their kept entries."""
-    return {name: standing(Board.read(name)) for name in names("standard")}
+def boards(archive: Path | None = None) -> dict[str, Standing]:
+    """The suite's boards by name, with their kept entries and those in another archive."""
+    return {name: standing(Board.read(name), archive) for name in names("standard")}
 
 
 def guided(boards: Mapping[str, Standing]) -> Entry:
@@ -129,7 +131,7 @@ def gap_on(place: str, boards: Mapping[str, Standing]) -> str:
     return points((gap.mean, gap.half), "+")
 
 
-def orders() -> list[tuple[Entry, str, list[Gap]]]:
-    """The published orders of `findings.yaml`: each with what it shows, and its gaps by kept results."""
-    listed = [(order, taken_apart(order, kept(order.experiment).results)) for order in written().orders]
+def orders(*archives: Path) -> list[tuple[Entry, str, list[Gap]]]:
+    """The published orders of `findings.yaml`: each with what it shows, and its gaps by the runs in some archives."""
+    listed = [(order, taken_apart(order, kept(order.experiment, *archives).results)) for order in written().orders]
     return [(order, order.says.format(*(gap.text for gap in gaps)), gaps) for order, gaps in listed]

@@ -73,10 +73,14 @@ class ToldMessage:
 
 @dataclass(frozen=True)
 class Judged:
-    """An experiment, or a variant of one, judged by its runs, which include those of its variants."""
+    """An experiment, or a variant of one, judged by its runs, which include those of its variants.
+
+    `archives` have the runs of the experiment that identifies its data, if it is another one; see `unarchive`.
+    """
 
     experiment: PaperExperiment
     runs: Sequence[Run]
+    archives: tuple[Path, ...] = ()
 
     @cached_property
     def cells(self) -> list[Cell]:
@@ -92,7 +96,8 @@ class Judged:
 
     def _result(self, claim: Claim) -> ClaimResult:
         # The experiment that identifies the data, if it is another one than this, is judged by kept results alone.
-        of = self if claim.data == self.experiment.name else kept(claim.data) if claim.data else None
+        other = kept(claim.data, *self.archives) if claim.data not in ("", self.experiment.name) else None
+        of = self if claim.data == self.experiment.name else other
         return check_claim(claim, self.experiment, self.cells, self.results, of.identifying if of else None)
 
     @cached_property
@@ -104,7 +109,7 @@ class Judged:
     def variants(self) -> dict[str, "Judged"]:
         """Its variants by name; a variant has none."""
         names = () if self.experiment.variant else self.experiment.variants
-        return {name: Judged(self.experiment.as_(name), self.runs) for name in names}
+        return {name: Judged(self.experiment.as_(name), self.runs, self.archives) for name in names}
 
     @property
     def variant_tables(self) -> dict[str, Table]:
@@ -150,10 +155,10 @@ class Judged:
 
 
 @cache
-def kept(name: str) -> Judged:
-    """An experiment of the suite, judged by its kept results."""
+def kept(name: str, *archives: Path) -> Judged:
+    """An experiment of the suite, judged by its runs in some archives; see `unarchive`."""
     experiment = PaperExperiment.read(name)
-    return Judged(experiment, unarchive(experiment.home))
+    return Judged(experiment, unarchive(experiment.home, *archives), archives)
 
 
 def stated(told: Sequence[Told]) -> list[tuple[Entry, list[Told], Verdict | None]]:

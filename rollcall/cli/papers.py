@@ -66,7 +66,8 @@ def report(
 ) -> None:
     """Write REPRODUCTION.md, FINDINGS.md and the figures that they and README show.
 
-    They are made from the results that come with Rollcall and those that `rollcall archive` kept in ./leaderboard.
+    They are made from the results that come with Rollcall, those that `rollcall archive` kept in ./leaderboard, and
+    those in DIR/results.
     `rollcall site` writes the pages of single experiments, methods and statements.
     """
     from rollcall.leaderboard import runs as stored
@@ -74,9 +75,12 @@ def report(
     from rollcall.leaderboard.kept import papers
     from rollcall.leaderboard.paper import findings, reproduction
 
-    folders = (stored.PACKAGE, to / RESULTS)
-    all_judged = [reproduction.Judged(one, stored.unarchive(one.home, *folders)) for one in tracked(papers(), "claims")]
-    texts = {reproduction.NAME: reproduction.reproduction(all_judged), findings.NAME: findings.findings(all_judged)}
+    archives = (stored.PACKAGE, stored.HERE, to / RESULTS)
+    all_judged = [
+        reproduction.Judged(one, stored.unarchive(one.home, *archives), archives) for one in tracked(papers(), "claims")
+    ]
+    of_findings = findings.findings(all_judged, *archives)
+    texts = {reproduction.NAME: reproduction.reproduction(all_judged), findings.NAME: of_findings}
     for name, text in texts.items():
         to.mkdir(parents=True, exist_ok=True)
         (to / name).write_text(text, encoding="utf-8")
@@ -87,7 +91,7 @@ def report(
     if compared is not None:
         save(compared, to / reproduction.PICTURE)
     if findings.PICTURE in texts[findings.NAME]:
-        save(orders_chart([(order, gaps) for order, _, gaps in findings.orders()]), to / findings.PICTURE)
+        save(orders_chart([(order, gaps) for order, _, gaps in findings.orders(*archives)]), to / findings.PICTURE)
     say(f"{to / reproduction.NAME}, {to / findings.NAME} and {to / 'pictures'}")
 
 

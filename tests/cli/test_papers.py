@@ -35,6 +35,7 @@ def test_the_report_is_written_into_the_working_directory(tmp_path, monkeypatch,
     printed_numbers(tmp_path, monkeypatch)
     package = tmp_path / "site-packages"
     keep(runs(COMPARED, ends)[:6], "paper/fig", ["test/accuracy"], package)
+    monkeypatch.setattr("rollcall.leaderboard.standing.PACKAGE", PACKAGE)  # the boards stay as they are
     monkeypatch.setattr("rollcall.leaderboard.runs.PACKAGE", package)
     monkeypatch.setattr("rollcall.leaderboard.kept.papers", lambda: [COMPARED])
     here = tmp_path / "here"

@@ -3,6 +3,7 @@
 import gzip
 import itertools
 import json
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -15,7 +16,7 @@ from rollcall.benchmark.search.entry import ENDING
 from rollcall.leaderboard.paper.experiment import PaperExperiment
 from rollcall.leaderboard.paper.findings import NAME, boards, findings, gap_on, guided, orders, written
 from rollcall.leaderboard.paper.reproduction import Judged
-from rollcall.leaderboard.runs import PACKAGE, unarchive
+from rollcall.leaderboard.runs import PACKAGE, archive, unarchive
 
 FOLDER = Path(leaderboard.__file__).parent
 
@@ -123,3 +124,22 @@ def test_a_published_order_is_the_paired_difference_of_kept_runs():
     assert rates.step.mean == pytest.approx((unbiased - at_same_rates).mean())
     assert other.gap.mean == pytest.approx((own_at_same_rates - unbiased).mean())
     assert first.printed == order.printed == 0.0089
+
+
+@pytest.mark.fault
+def test_orders_and_the_data_of_a_paper_follow_from_the_archives_of_the_report(tmp_path, monkeypatch):
+    """Without runs of `ca_fed/fig2`, no data of `ca_fed/fig1d` miss its printed number."""
+    name, told = "ca_fed/released", written()
+    archive([run for run in unarchive(name) if run.tags["seed"] in {"0", "1", "2"}], name, ["test/accuracy"], tmp_path)
+    told.orders = [next(one for one in told.orders if one.experiment == name)]
+    monkeypatch.setattr("rollcall.leaderboard.paper.findings.written", lambda: told)
+    ((_, _, gaps),) = orders(tmp_path)
+    assert gaps[0].size.startswith("3 seeds, ")
+    weights = PaperExperiment.read("ca_fed/fig1d")
+    for archives, misses in (((), True), ((tmp_path,), False)):
+        judged = Judged(weights, unarchive(weights.home), archives)
+        assert {bool(claim.misses) for claim in judged.claims if claim.claim.data} == {misses}
+    name = Path("standard", "digits", f"mifa{ENDING}")
+    (tmp_path / name).parent.mkdir(parents=True)
+    shutil.copy(PACKAGE / name, tmp_path / name.with_stem("own"))
+    assert {*boards(tmp_path)["standard/digits"].entries} - {*boards()["standard/digits"].entries} == {"own"}
