@@ -31,9 +31,9 @@ from rollcall.leaderboard.names import label_name, label_text, labelled, method_
 from rollcall.leaderboard.paper import findings, reproduction
 from rollcall.leaderboard.paper.claims import ORDER, PAPERS, VERDICTS, Told, claim_counts, of_papers
 from rollcall.leaderboard.paper.experiment import PaperExperiment, Printed, printed, printed_for
-from rollcall.leaderboard.paper.sentences import claims_list, measured_text, numbers, tally_of, unit_of, words
+from rollcall.leaderboard.paper.sentences import claims_list, numbers, tally_of
 from rollcall.leaderboard.ranking import METHOD, axes, rank
-from rollcall.leaderboard.render import Column, Entry, Number, Table
+from rollcall.leaderboard.render import Number, Table
 from rollcall.leaderboard.runs import Run
 from rollcall.leaderboard.tables import beside_printed, paper_table, ranking_table
 
@@ -148,9 +148,9 @@ def _part(name: str, kind: str, thing: Callable[..., Any]) -> Part:
 class Shown:
     """What the pages show of an experiment, which is named or the path of its file, and of its cells that were run.
 
-    `printed` are the tables as the paper has them: a title, methods, and rows; see `_as_printed`. `numbers` are the
-    printed numbers of its claims beside the measured ones. `tables` have a title, the table (None if nothing of it was
-    run), and the number of its cells that were not run. `variants` have a name, what they change, and their table.
+    `printed` are the tables as the paper has them: a title, methods, and rows; see `as_printed`. `tables` have a
+    title, the table (None if nothing of it was run), and the number of its cells that were not run. `variants` have a
+    name, what they change, and their table.
     """
 
     experiment: PaperExperiment
@@ -158,7 +158,6 @@ class Shown:
     cells: Sequence[Cell] = ()
     origin: str = ""
     printed: Sequence[tuple[str, list[str], list[tuple[str, list[dict[str, str]]]]]] = ()
-    numbers: Table | None = None
     tables: Sequence[tuple[str, Table | None, int]] = ()
     told: Sequence[Told] = ()
     variants: Sequence[tuple[str, str, Table]] = ()
@@ -232,32 +231,11 @@ def _of_paper(experiment: PaperExperiment, name: str, runs: Sequence[Run], whole
         one.ran,
         reproduction.origin(ran) if ran else "",
         sorted(compared, key=lambda one: not any(entry.get("measured") for _, row in one[2] for entry in row)),
-        _printed_of_claims(told),
         tables,
         told,
         [(variant, experiment.variants[variant].about, table) for variant, table in one.variant_tables.items()],
         _figure(paper_curves, experiment, one.ran),
     )
-
-
-def _printed_of_claims(told: Sequence[Told]) -> Table | None:
-    """A row for each place of a claim with a printed number: the number, the measured one, and the size of the runs."""
-    rows: list[list[Entry]] = []
-    own = [(of.result, place) for of in told if not of.variant for place in of.result.places]
-    for result, place in own:
-        if place.printed is not None and place.quantity is not None:
-            both = [(axis, label.split(" against ")) for axis, label in place.labels.items()]
-            where = [" against ".join(label_name(axis, one) for one in labels) for axis, labels in both]
-            where += [f"reading {place.reading}"] if place.reading else []
-            unit, (reached, planned) = unit_of(result), place.reached
-            paper = f"{unit.text(place.printed)}{words(result)}"
-            measured = measured_text(result, place.quantity)
-            source = result.claim.statement or result.claim.section
-            rounds = f"{reached:,}" if reached >= planned else f"{reached:,} of {planned:,}"
-            rows.append([source, ", ".join(where), paper, measured, place.size, place.seeds, rounds])
-    heads = [Column(title, words=True) for title in ("claim", "where")]
-    heads += [Column("printed"), Column("measured"), Column("size", words=True), Column("seeds"), Column("rounds")]
-    return Table(heads, rows, "size: whether the printed number is within the 95 % interval") if rows else None
 
 
 def as_printed(
