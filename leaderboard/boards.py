@@ -56,18 +56,28 @@ class Board:
             "tex": render.latex(self.table),
         }
 
-    def write(self, folder: Path, texts: dict[str, str]) -> str:
-        """Write the texts, by their ending, and the figure. Returns the names of the files in one line."""
-        from rollcall.leaderboard.figures import FORMATS, save
 
-        files = [folder / f"{self.stem}.{end}" for end in texts]
-        figures = [folder / f"{self.stem}{end}" for end in FORMATS]
-        for file in (*files, *figures):
+def written(folder: Path, stem: str, texts: Mapping[str, str], chart: "alt.ConcatChart") -> str:
+    """Write texts, by the ending of their files, and a chart. Returns the names of the files in one line.
+
+    Raises:
+        SettingError: the folder cannot be written.
+    """
+    from rollcall.leaderboard.figures import FORMATS, save
+
+    files = {folder / f"{stem}.{end}": text for end, text in texts.items()}
+    figures = [folder / f"{stem}{end}" for end in FORMATS]
+    names = [*files, *figures]
+    try:
+        for file in names:
             render.clear(file)
-        for file, text in zip(files, texts.values(), strict=True):
+        for file, text in files.items():
             file.write_text(text, encoding="utf-8")
-        save(self.figure(), *figures)
-        return ", ".join([files[0].name, *(file.suffix for file in (*files[1:], *figures))])
+        save(chart, *figures)
+    except OSError as error:
+        told = f"the files cannot be written ({error.strerror}); choose a folder with --to DIR"
+        raise SettingError(f"{folder}: {told}") from None
+    return ", ".join([names[0].name, *(file.suffix for file in names[1:])])
 
 
 def own_table(experiment: PaperExperiment, store: Path) -> str:

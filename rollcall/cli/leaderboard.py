@@ -126,12 +126,7 @@ def leaderboard(
     if not (to or mlflow or _is_known(store)):
         return
     folder = to or store / chosen.name
-    try:
-        files = board.write(folder, texts)
-    except OSError as error:
-        raise SettingError(
-            f"{folder}: the files cannot be written ({error.strerror}); choose a folder with --to DIR"
-        ) from None
+    files = boards.written(folder, board.stem, texts, board.figure())
     if form in (None, "terminal"):
         say(f"In {folder}: {files}")
 
@@ -166,7 +161,8 @@ def _board(
     """Print a board, and write its tables and its picture. `--why` and files have all tables."""
     from rollcall.benchmark.search.board import Board
     from rollcall.leaderboard import render, standing
-    from rollcall.leaderboard.figures import board_chart, save
+    from rollcall.leaderboard.boards import written
+    from rollcall.leaderboard.figures import board_chart
     from rollcall.leaderboard.names import method_name
 
     shown = standing.standing(Board.read(name), store, kept=not mine)
@@ -189,15 +185,9 @@ def _board(
     if not (to or _is_known(store)):
         return
     folder = to or store / shown.board.name
-    texts = {folder / "leaderboard.md": markdown, folder / "leaderboard.tex": latex}
-    picture = folder / "leaderboard.svg"
-    for file in (*texts, picture):
-        render.clear(file)
-    for file, text in texts.items():
-        file.write_text(text, encoding="utf-8")
-    save(board_chart(shown), picture)
-    if form is None or form == "terminal":
-        say(f"In {folder}: leaderboard.svg, .md and .tex." + ("" if why else " --why prints all tables."))
+    files = written(folder, "leaderboard", {"md": markdown, "tex": latex}, board_chart(shown))
+    if form in (None, "terminal"):
+        say(f"In {folder}: {files}" + ("" if why else "\n--why prints all tables."))
 
 
 PAPER = "paper"

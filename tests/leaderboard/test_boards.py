@@ -72,3 +72,8 @@ def test_own_methods_are_selected_and_left_out_like_all_others(file, capsys):
     assert methods("Mine") == ["Mine"]
     err = rollcall(capsys, "leaderboard", file, "--only", "algorithm=Min")[2]
     assert err.endswith("must be one of fedavg, fedpbc, Mine. Did you mean Mine?\n")
+
+
+def test_a_folder_that_cannot_be_written_is_named(file, capsys):
+    code, _, err = rollcall(capsys, "leaderboard", file, "--to", file)
+    assert (code, err.count(f"error: {file}: the files cannot be written")) == (2, 1)
