@@ -255,7 +255,7 @@ def paper_board(
     elif len(ran) < len(one.cells):
         notes.append(f"{len(ran)} of {counted(len(one.cells), 'cell')} run")
     shown = one if one.ran else one.variants[next(iter(of_variants))]
-    table = one.table if one.ran else paper_table(experiment, ran, numbers)
+    table = paper_table(experiment, ran, numbers)
     rows = long_rows(ran, metrics, experiment.report.last_rounds, numbers)
 
     def figure() -> "alt.ConcatChart":

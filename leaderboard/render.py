@@ -116,13 +116,15 @@ class Table:
             named.append((titled, [names[str(entry)] if names else entry for entry in entries]))
         return Table.of_columns(named, self.caption, self.best_of)
 
-    def texts(self, best: str) -> list[list[str]]:
-        """The entries as text; `best` is the form of a best value."""
+    def texts(self, best: str, escape: Callable[[str], str]) -> list[list[str]]:
+        """The titles, and the entries row by row, as escaped text; `best % text` is the form of a best value."""
 
         def text(entry: Entry) -> str:
-            return best.format(entry) if isinstance(entry, Number) and entry.best else str(entry)
+            is_best = isinstance(entry, Number) and entry.best
+            return best % escape(str(entry)) if is_best else escape(str(entry))
 
-        return [[text(entry) for entry in row] for row in self.rows]
+        lines: list[Sequence[Entry]] = [self.titles, *self.rows]
+        return [[text(entry) for entry in line] for line in lines]
 
 
 def terminal(table: Table, title: str, width: int) -> Group:
@@ -185,7 +187,7 @@ def markdown(table: Table) -> str:
     """A GitHub table, the best values bold."""
     table = table.named
     rule = ["---" if column.words else "---:" for column in table.columns]
-    head, *body = [[marked_down(text) for text in line] for line in (table.titles, *table.texts("**{}**"))]
+    head, *body = table.texts("**%s**", marked_down)
     lines = [f"| {' | '.join(line)} |" for line in (head, rule, *body)]
     return "\n".join([*lines, "", marked_down(_caption(table, "bold: best")), ""])
 
@@ -212,14 +214,8 @@ def comma_separated(rows: Sequence[Mapping[str, Any]]) -> str:
 def latex(table: Table) -> str:
     """A `tabular` with booktabs rules and display names, the best values bold. The caption is a comment above."""
     table = table.named
-
-    def text(entry: Entry) -> str:
-        is_best = isinstance(entry, Number) and entry.best
-        return rf"\textbf{{{_escaped(str(entry))}}}" if is_best else _escaped(str(entry))
-
     columns = "".join("l" if column.words else "r" for column in table.columns)
-    heads: list[Entry] = [*table.titles]
-    head, *lines = [" & ".join(map(text, row)) + r" \\" for row in (heads, *table.rows)]
+    head, *lines = [" & ".join(row) + r" \\" for row in table.texts(r"\textbf{%s}", _escaped)]
     notes = [r"% needs \usepackage{booktabs}", f"% {' '.join(_caption(table, 'bold: best').split())}"]
     body = [rf"\begin{{tabular}}{{{columns}}}", r"\toprule", head, r"\midrule", *lines, r"\bottomrule"]
     return "\n".join([*notes, *body, r"\end{tabular}", ""])

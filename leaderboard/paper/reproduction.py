@@ -131,7 +131,7 @@ class Judged:
                 told = f"{metric.head}; paper: the paper's settings; {how(paper, compared)}"
                 tables[name] = replace(table, caption=told)
             elif not {digest for cell in variant.ran for digest in cell.trials} <= of_paper:
-                tables[name] = variant.table
+                tables[name] = paper_table(variant.experiment, variant.ran, printed(variant.experiment))
         return tables
 
     @property
@@ -143,10 +143,6 @@ class Judged:
             for variant, one in of.items()
             for number, result in enumerate(one.claims, 1)
         ]
-
-    @cached_property
-    def table(self) -> Table:
-        return paper_table(self.experiment, self.ran, printed(self.experiment))
 
     def results(self, variant: str) -> Results:
         """The experiment, or a variant by its name, with its cells."""
