@@ -1,6 +1,7 @@
 """Figures besides curves and intervals: one metric against another, the samples of a search, and a roll call."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from itertools import pairwise, product
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +14,7 @@ from pandas.api.types import is_numeric_dtype
 from rollcall.benchmark.config.errors import SettingError
 from rollcall.leaderboard.cells import Cell
 from rollcall.leaderboard.figures import theme
-from rollcall.leaderboard.names import label_name, label_names, style
+from rollcall.leaderboard.names import SHAPES, Style, label_name, label_names, style
 from rollcall.leaderboard.paper.experiment import PaperExperiment
 from rollcall.leaderboard.ranking import METHOD
 
@@ -38,7 +39,7 @@ def scatter(experiment: PaperExperiment, cells: Sequence[Cell]) -> alt.ConcatCha
     data = pd.DataFrame(rows).dropna(subset=["x", "value"])
     if data.empty:
         raise SettingError(f"metric: {metric.name!r} was measured in no run of {experiment.name}")
-    looks = {names[one]: style(one, methods) for one in methods if names[one] in {*data["line"]}}
+    looks = _looks({one: names[one] for one in methods if names[one] in {*data["line"]}})
     y, look = theme.axis(alt.Y, "value", metric.head), [theme.by_line(one, looks) for one in ("color", "shape")]
     views = []
     for number, across in enumerate(report.against):
@@ -48,6 +49,17 @@ def scatter(experiment: PaperExperiment, cells: Sequence[Cell]) -> alt.ConcatCha
     text = f"{experiment.title}. {what}. Methods: {', '.join(looks)}."
     chart = theme.grid(views, text, data=data, columns=2, caption="Points: the mean of a cell over its seeds.")
     return chart.configure_legend(symbolSize=60)
+
+
+def _looks(methods: Mapping[str, str]) -> dict[str, Style]:
+    """The style of each method by its display name; with a free shape if an earlier one has its colour and shape."""
+    looks: dict[str, Style] = {}
+    for method, name in methods.items():
+        look = style(method, methods)
+        taken, first = {one.shape for one in looks.values() if one.colour == look.colour}, SHAPES.index(look.shape)
+        free = [shape for shape in SHAPES[first:] + SHAPES[:first] if shape not in taken]
+        looks[name] = replace(look, shape=free[0]) if free else look
+    return looks
 
 
 def searched(tuning: "Tuning") -> alt.ConcatChart:
@@ -69,7 +81,7 @@ def searched(tuning: "Tuning") -> alt.ConcatChart:
             for _, row in samples.iterrows()
         ],
     )
-    looks = {names[one]: style(one, methods.values()) for one in methods.values()}
+    looks = _looks({one: names[one] for one in methods.values()})
     look = [theme.by_line(one, looks) for one in ("color", "shape")]
     size = alt.condition("datum.best", alt.value(160), alt.value(30))
     views: list[alt.Chart] = []

@@ -9,6 +9,7 @@ import pytest
 from rollcall.benchmark.config.metric import Metric
 from rollcall.leaderboard.cells import cells
 from rollcall.leaderboard.figures import intervals, orders_chart, overall_chart, paper_curves, printed_chart
+from rollcall.leaderboard.names import COLOURS
 from rollcall.leaderboard.paper.experiment import Printed
 from rollcall.leaderboard.paper.quantities import estimate, geometric
 from rollcall.leaderboard.paper.reproduction import Judged
@@ -125,6 +126,19 @@ def test_one_metric_against_another_has_a_point_for_each_cell():
     assert often == seldom == [
         [0, "FedAvg", 2, 60, 10, 3], [0, "MIFA", 3, 80, 10, 3], [1, "FedAvg", 20, 60, 10, 3], [1, "MIFA", 30, 80, 10, 3],
     ]  # fmt: skip
+
+
+@pytest.mark.fault
+def test_no_two_methods_have_points_that_look_the_same():
+    """FedPBC and FedSGD by importance are both vermilion triangles where lines tell them apart by their dashes."""
+    grid = {"seed": [0], "algorithm": ["fedpbc", "fedsgd_iw", "ca_fed"]}
+    made = experiment(grid=grid, report={"metrics": {"test/accuracy": "max"}, "against": ["test/loss"]})
+    found = runs(made, lambda labels, seed: 0.5)
+    for run in found:
+        run.history["test/loss"] = 1.0
+    encoded = paper_curves(made, cells(made, found)).to_dict()["concat"][0]["encoding"]
+    looks = zip(encoded["color"]["scale"]["range"], encoded["shape"]["scale"]["range"], strict=True)
+    assert [*looks] == [(COLOURS["vermilion"], shape) for shape in ("triangle-up", "triangle-down", "square")]
 
 
 @pytest.mark.parametrize(("over", "column"), [("gradients", "cost/gradients"), ("floats", "cost/floats_up")])
