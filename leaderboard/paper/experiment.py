@@ -215,6 +215,7 @@ class PaperExperiment(Experiment):
         """The metrics of the report and of all claims, also those of variants, by the setting that names them."""
         claims = [*self.claims, *(claim for variant in self.variants.values() for claim in variant.claims)]
         of_claims = {name: [getattr(claim, name) for claim in claims] for name in ("metric", "against", "per")}
+        of_claims["readings"] = [reading.metric for claim in claims for reading in claim.readings.values()]
         return super().named_metrics() | {f"claims: {name}": [*filter(None, of)] for name, of in of_claims.items()}
 
 

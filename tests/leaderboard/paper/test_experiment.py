@@ -59,9 +59,10 @@ def test_a_claim_about_what_is_not_there_is_refused(tmp_path, told, complaint):
 
 
 def test_the_columns_that_are_read_are_those_of_the_table_the_figure_and_all_claims():
-    claims = {"claims": [CLAIM | {"metric": "round_of:train/loss>=2"}]}
+    reading = {"rather": {"says": "as a distance", "metric": "train/distance"}}
+    claims = {"claims": [CLAIM | {"metric": "round_of:train/loss>=2", "readings": reading}]}
     more = {"about": "More.", "claims": [CLAIM | {"at": 3, "per": "cost/floats_up"}]}
     report = {"report": {"metrics": {"test/accuracy": "max"}, "drawn": ["test/loss"]}}
     experiment = validated(PaperExperiment, BASE | report | claims | {"name": "x", "variants": {"more": more}})
-    columns = ["test/accuracy", "test/loss", "train/loss", "cost/floats_up"]
+    columns = ["test/accuracy", "test/loss", "train/loss", "cost/floats_up", "train/distance"]
     assert experiment.metrics == experiment.as_("more").metrics == columns
