@@ -23,6 +23,36 @@ Verdict = Literal[
 VERDICTS: tuple[Verdict, ...] = get_args(Verdict)
 """In the order in which tables list them."""
 
+LEVELS = (
+    "The verdict judges the direction that a sentence states, by Student's interval over seeds, of 95 %, or of "
+    "1 - 0.05/n where verdicts were looked at n times:"
+)
+"""What pages say before `MEANINGS`."""
+
+MEANINGS: dict[Verdict, str] = {
+    "holds": "the interval is within the bounds, at all places (cells of a table) whose data we have.",
+    "contradicted": "the interval is outside the bounds at one place. With k places it has the level 1 - 0.05/(n k).",
+    "erratum": "a formula, or a mathematical statement, is false as printed. The evidence says what remains true.",
+    "not testable": (
+        "the paper, or our copy of it, does not print a setting or its data: one reading holds and another contradicts "
+        "(their number is not corrected for), or no reading comes near the printed number that identifies the data (to "
+        "a quarter of it), at our other settings and whatever the readings say."
+    ),
+    "no difference that matters": (
+        "the interval is within a margin of the bound: a quarter of the printed difference, unless the claim states "
+        "another."
+    ),
+    "undecided": (
+        "a part of the interval is within the bounds; or readings are open; or other rates that the search cannot tell "
+        "from the best ones give another verdict; or a run diverged; or one of k places contradicts, but not at the "
+        "level that k places need."
+    ),
+    "too short": "there are fewer rounds or seeds than decide it.",
+    "not run": 'parts are not run yet. "holds, partly run" says what the other parts show, and counts as open.',
+    "data missing": "we lack the data set.",
+}
+"""The verdicts in words."""
+
 UNDECIDED: tuple[Verdict, ...] = ("undecided", "no difference that matters")
 
 DECIDED: tuple[Verdict, ...] = ("holds", "contradicted", "no difference that matters")

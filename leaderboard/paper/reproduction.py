@@ -17,10 +17,11 @@ from rollcall.benchmark.config.base import load_yaml
 from rollcall.benchmark.config.text import counted
 from rollcall.leaderboard.cells import Cell, cells
 from rollcall.leaderboard.paper.claims import (
+    LEVELS,
+    MEANINGS,
     ORDER,
     PAPERS,
     SETTLED,
-    VERDICTS,
     ClaimResult,
     Results,
     Told,
@@ -183,7 +184,7 @@ def reproduction(all_judged: Sequence[Judged]) -> str:
     return PAGES.get_template("front.md").render(
         messages=listed, message_counts=tally_of(one.verdict for one in listed),
         coverage=coverage(told), counts=claim_counts(told), decided=decided(told),
-        papers=PAPERS, verdicts=VERDICTS, order=ORDER, picture=PICTURE,
+        papers=PAPERS, levels=LEVELS, meanings=MEANINGS, order=ORDER, picture=PICTURE,
     )  # fmt: skip
 
 

@@ -29,7 +29,7 @@ from rollcall.leaderboard.cells import Cell, planned_rounds
 from rollcall.leaderboard.figures import board_chart, orders_chart, paper_curves, ranking_curves
 from rollcall.leaderboard.names import label_name, label_text, labelled, method_name, paper_of
 from rollcall.leaderboard.paper import findings, reproduction
-from rollcall.leaderboard.paper.claims import ORDER, PAPERS, VERDICTS, Told, claim_counts, of_papers
+from rollcall.leaderboard.paper.claims import LEVELS, MEANINGS, ORDER, PAPERS, VERDICTS, Told, claim_counts, of_papers
 from rollcall.leaderboard.paper.experiment import PaperExperiment, Printed, printed, printed_for
 from rollcall.leaderboard.paper.sentences import claims_list, numbers, tally_of
 from rollcall.leaderboard.ranking import METHOD, axes, rank
@@ -304,7 +304,7 @@ def build(folder: Path, shown: Sequence[Shown], again: str) -> str:
     write("findings.html", "findings", told=found_ours, by=by_name, orders=orders, picture=picture)
     stated = [(one, [of.experiment.name for of in own], verdict) for one, own, verdict in reproduction.stated(told)]
     write("statements.html", "statements", stated=stated, prefixes=PAPERS)
-    write("verdicts.html", "verdicts", verdicts=VERDICTS, order=ORDER)
+    write("verdicts.html", "verdicts", levels=LEVELS, meanings=MEANINGS, order=ORDER)
     for one in shown:
         write(one.page, "experiment", **_experiment(one, claims, ids))
     for name, part in methods.items():
