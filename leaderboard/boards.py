@@ -123,17 +123,13 @@ def ranking_board(
     experiment: PaperExperiment, store: Path, runs: list[Run], conditions: dict[str, list[Any]], x: str | None = None,
     baseline: str = "", overall: bool = False,
 ) -> Board:  # fmt: skip
-    """The ranking of runs, or of their methods over all conditions. Of kept runs those count that the table shows.
-
-    Beside the user's own runs of an experiment without a paper these are the kept runs of other cells, under conditions
-    and after rounds that the user's runs have.
+    """The ranking of runs, or of their methods over all conditions. Of kept runs those count that are `in_ranking`.
 
     Raises:
         SettingError: no run is finished and has all metrics, or they do not allow what is asked for.
     """
     metrics, last_rounds = experiment.report.metrics, experiment.report.last_rounds
-    if any(run.source == "kept" for run in runs):
-        runs = _with_kept(experiment, runs)
+    runs = in_ranking(experiment, runs)
     if not runs:
         raise NoRuns(experiment, store)
     grid = axes(experiment)
@@ -167,9 +163,15 @@ def ranking_board(
     return Board(experiment, experiment.title, table, [], data, figure, stem)
 
 
-def _with_kept(experiment: PaperExperiment, runs: list[Run]) -> list[Run]:
-    """The runs of a ranking of which some are kept; see `ranking_board`."""
+def in_ranking(experiment: PaperExperiment, runs: list[Run]) -> list[Run]:
+    """The runs that count in a ranking: of kept ones those that the table shows.
+
+    Beside the user's own runs of an experiment without a paper these are the kept runs of other cells, under conditions
+    and after rounds that the user's runs have.
+    """
     users = [run for run in runs if run.source == "own"]
+    if len(users) == len(runs):
+        return runs
     competing = not experiment.source and bool(users)  # kept runs stand beside the user's, and replace none
     of_table = [run for run in runs if run.source == "kept"] if competing else runs
     shown = [run for cell in cells(experiment, of_table) if not cell.is_analysis for run in cell.runs.values()]

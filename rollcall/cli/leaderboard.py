@@ -108,8 +108,10 @@ def leaderboard(
         where = f"; read from {mlflow}" if mlflow else f"; first: {first}"
         raise SettingError(f"{error}{where}") from None
     if html is not None:
-        view = (chosen, selected(runs, axes(chosen), conditions))
-        view = boards.in_view(chosen, runs, conditions) if chosen.source else view
+        if chosen.source:
+            view = boards.in_view(chosen, runs, conditions)
+        else:
+            view = (chosen, selected(boards.in_ranking(chosen, runs), axes(chosen), conditions))
         _pages(html, *view, experiment, store, whole)
     if as_json:
         print(json.dumps(board.data, indent=1))

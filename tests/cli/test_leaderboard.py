@@ -96,6 +96,9 @@ def test_kept_runs_of_other_cells_stand_beside_the_users(tmp_path, monkeypatch, 
     own = ("run", path, "--only", "algorithm=fedpbc", "--executor", "inline")
     assert rollcall(capsys, *own, "--rounds", "10")[0] == 0
     assert "must be one of fedpbc" in rollcall(capsys, "leaderboard", path, "--against", "fedavg")[2]
+    assert rollcall(capsys, "leaderboard", path, "--against", "fedpbc", "--html", "pages")[0] == 0
+    page = Path("pages/experiments/mine.html").read_text()
+    assert ("FedPBC</a>" in page, "FedAvg</a>" in page) == (True, False)
     assert rollcall(capsys, *own)[0] == 0
     data = json.loads(rollcall(capsys, "leaderboard", path, "--against", "fedavg", "--json")[1])
     means = {row["labels"]["algorithm"]: row["mean"] for row in data["rows"]}
