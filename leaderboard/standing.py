@@ -18,7 +18,7 @@ import pandas as pd
 from jaxtyping import Float
 from scipy.special import stdtr
 
-from rollcall.benchmark.config.errors import SettingError, listed
+from rollcall.benchmark.config.errors import SettingError
 from rollcall.benchmark.config.trial import Trial
 from rollcall.benchmark.federation.build import build
 from rollcall.benchmark.search.board import Board
@@ -29,6 +29,7 @@ from rollcall.leaderboard.paper.quantities import half_width
 from rollcall.leaderboard.render import Column, Number, Table
 from rollcall.leaderboard.render import Entry as Shown
 from rollcall.leaderboard.runs import HERE, PACKAGE
+from rollcall.leaderboard.tables import not_among
 from rollcall.participation import recording
 from rollcall.participation.summary import summarise
 from rollcall.participation.weights import l1_distance, normalised
@@ -338,7 +339,8 @@ def at_edges(standing: Standing) -> str:
 
 def difference_table(standing: Standing, baseline: str) -> Table:
     """Differences of all methods to a baseline by condition; an empty one is the best of each condition."""
-    heads, rows = [METHOD_COLUMN], [[method] for method in standing.order]
+    heads = [METHOD_COLUMN]
+    rows: list[list[Shown]] = [[method] for method in standing.order]
     for name in standing.values:
         best = "" if baseline else standing.best(name)
         title, named = (f" (best: {best})", f"{name} (best: {method_name(best)})") if best else ("", "")
@@ -351,7 +353,7 @@ def difference_table(standing: Standing, baseline: str) -> Table:
         f"points of accuracy minus {baseline or 'the best of each pattern'}, paired by search, with the 95 % interval; "
         f"†: significant at 5 % (t test, Holm over {'methods' if baseline else 'all pairs of methods'})"
     )
-    return Table(heads, [[*row] for row in rows], told)
+    return Table(heads, rows, told)
 
 
 def loss_table(standing: Standing) -> Table:
@@ -437,7 +439,7 @@ def tables(standing: Standing, baseline: str) -> dict[str, Table]:
         SettingError: the baseline has no entry.
     """
     if baseline not in standing.entries:
-        raise SettingError(f"against: {baseline!r} is not allowed; must be one of {listed(standing.entries, baseline)}")
+        raise not_among(baseline, standing.entries)
     return {
         "test accuracy": result_table(standing, baseline),
         f"minus {method_name(baseline)}": difference_table(standing, baseline),
