@@ -18,7 +18,7 @@ import pandas as pd
 from jaxtyping import Float
 from scipy.special import stdtr
 
-from rollcall.benchmark.config.errors import SettingError
+from rollcall.benchmark.config.errors import SettingError, check_one_of
 from rollcall.benchmark.config.trial import Trial
 from rollcall.benchmark.federation.build import build
 from rollcall.benchmark.search.board import Board
@@ -29,7 +29,6 @@ from rollcall.leaderboard.paper.quantities import half_width
 from rollcall.leaderboard.render import Column, Number, Table
 from rollcall.leaderboard.render import Entry as Shown
 from rollcall.leaderboard.runs import HERE, PACKAGE
-from rollcall.leaderboard.tables import not_among
 from rollcall.participation import recording
 from rollcall.participation.summary import summarise
 from rollcall.participation.weights import l1_distance, normalised
@@ -438,8 +437,7 @@ def tables(standing: Standing, baseline: str) -> dict[str, Table]:
     Raises:
         SettingError: the baseline has no entry.
     """
-    if baseline not in standing.entries:
-        raise not_among(baseline, standing.entries)
+    check_one_of("against", baseline, standing.entries)
     return {
         "test accuracy": result_table(standing, baseline),
         f"minus {method_name(baseline)}": difference_table(standing, baseline),

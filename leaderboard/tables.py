@@ -9,7 +9,7 @@ from typing import Any
 
 import pandas as pd
 
-from rollcall.benchmark.config.errors import SettingError, listed
+from rollcall.benchmark.config.errors import SettingError, check_one_of
 from rollcall.benchmark.config.metric import COSTS, Metric
 from rollcall.benchmark.config.text import counted
 from rollcall.leaderboard.cells import Cell, after_equal_rounds
@@ -149,10 +149,6 @@ def pairs(cells: Sequence[Cell], a: str, b: str) -> list[tuple[Cell, Cell]]:
     return []
 
 
-def not_among(baseline: str, methods: Iterable[str]) -> SettingError:
-    return SettingError(f"against: {baseline!r} is not allowed; must be one of {listed(methods, baseline)}")
-
-
 def against(ranking: Ranking, baseline: str) -> dict[str, list[Comparison | None]]:
     """By metric, each cell of a ranking against the baseline of its block; None for the baseline, or without one.
 
@@ -160,8 +156,7 @@ def against(ranking: Ranking, baseline: str) -> dict[str, list[Comparison | None
         SettingError: no cell has this method.
     """
     methods = dict.fromkeys(cell.labels[METHOD] for cell in ranking.cells)
-    if baseline not in methods:
-        raise not_among(baseline, methods)
+    check_one_of("against", baseline, methods)
     having = [block for block in blocks_of(ranking) if baseline in block]
     compared = [(cell, block[baseline]) for block in having for name, cell in block.items() if name != baseline]
     made: dict[str, list[Comparison | None]] = {}
@@ -256,8 +251,8 @@ def overall_table(over: Overall, baseline: str = "") -> tuple[Table, list[dict[s
     With a baseline also the difference of ranks to it, paired by seed.
     """
     ranks = over.ranks
-    if baseline and baseline not in ranks:
-        raise not_among(baseline, map(str, ranks))
+    if baseline:
+        check_one_of("against", baseline, map(str, ranks))
     columns = [Column("method", words=True, axis=METHOD), Column("mean rank"), Column("best in")]
     columns += [Column(f"minus {baseline}", named=f"minus {method_name(baseline)}")] if baseline else []
     entries: list[list[Entry]] = []

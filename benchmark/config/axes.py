@@ -6,7 +6,7 @@ from typing import Annotated, Any, TypeAlias
 
 from pydantic import BeforeValidator, Field
 
-from rollcall.benchmark.config.errors import SettingError, in_yaml, listed
+from rollcall.benchmark.config.errors import SettingError, check_one_of, in_yaml, listed
 
 
 def labelled(values: Any) -> Any:
@@ -110,9 +110,3 @@ def check_labels(path: str, labels: Labels, axes: Mapping[str, Mapping[str, Any]
         check_one_of(path, axis, [axis for axis, known in axes.items() if any(known)])  # `panel` may have no label
         for name in names:
             check_one_of(f"{path}.{axis}", name, axes[axis])
-
-
-def check_one_of(path: str, name: str, allowed: Iterable[str]) -> None:
-    """Raise unless a name is among those allowed."""
-    if name not in (names := list(allowed)):
-        raise SettingError(f"{path}: {name!r} is not allowed; must be one of {listed(names, name)}")

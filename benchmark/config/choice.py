@@ -403,9 +403,9 @@ def as_written(value: Any) -> Any:
 
 def fields_of(value: Any) -> dict[str, Any]:
     """The fields of a dataclass that are not at their defaults, by name."""
-    fields = [field for field in dataclasses.fields(value) if field.init]
-    given = {one.name: getattr(value, one.name) for one in fields}
-    return {one.name: given[one.name] for one in fields if not np.array_equal(given[one.name], one.default)}
+    defaults: dict[str, Any] = {field.name: field.default for field in dataclasses.fields(value) if field.init}
+    given = {name: getattr(value, name) for name in defaults}
+    return {name: one for name, one in given.items() if not np.array_equal(one, defaults[name])}
 
 
 def kind_of(name: str) -> str:

@@ -50,6 +50,12 @@ def near(allowed: Iterable[str], name: Any) -> str:
     return f". Did you mean {found[0]}?" if found else ""
 
 
+def check_one_of(field: str, name: Any, allowed: Iterable[Any]) -> None:
+    """Raise SettingError unless a name is among those allowed."""
+    if name not in (names := [*allowed]):
+        raise SettingError(f"{field}: {name!r} is not allowed; must be one of {listed(names, name)}")
+
+
 @contextmanager
 def at(field: str) -> Iterator[None]:
     """Prefix the errors of what is built from a field with the name of the field."""

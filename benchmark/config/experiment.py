@@ -11,21 +11,11 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, BeforeValidator, Field, NonNegativeInt, PositiveInt, PrivateAttr, model_validator
 
-from rollcall.benchmark.config.axes import (
-    Axis,
-    Grid,
-    Labels,
-    check_labels,
-    check_one_of,
-    labelled,
-    numbered,
-    selected,
-    union,
-)
+from rollcall.benchmark.config.axes import Axis, Grid, Labels, check_labels, labelled, numbered, selected, union
 from rollcall.benchmark.config.base import Settings, load_yaml, validated
 from rollcall.benchmark.config.digest import serialised
 from rollcall.benchmark.config.dotted import in_long_form, merged
-from rollcall.benchmark.config.errors import SettingError, listed, near
+from rollcall.benchmark.config.errors import SettingError, check_one_of, listed, near
 from rollcall.benchmark.config.metric import OVER, Metric, MetricName, Metrics
 from rollcall.benchmark.config.trial import Analysis, Trial
 

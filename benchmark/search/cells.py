@@ -6,7 +6,7 @@ from typing import Any
 
 from rollcall.benchmark.config.axes import label_of
 from rollcall.benchmark.config.dotted import put, put_all
-from rollcall.benchmark.config.errors import SettingError, listed
+from rollcall.benchmark.config.errors import SettingError, check_one_of, listed
 from rollcall.benchmark.config.experiment import Experiment
 from rollcall.benchmark.config.grid import GridPoint, grid_points
 from rollcall.benchmark.config.metric import Metric
@@ -83,8 +83,7 @@ def cells_of(
     grid = grid_points(experiment)
     axes = list(dict.fromkeys(axis for point in grid for axis in point.labels))
     for axis in per:
-        if axis not in axes:
-            raise SettingError(f"per: {axis!r} is not allowed; must be one of {listed(axes, axis)}")
+        check_one_of("per", axis, axes)
     searched_for = {key.rpartition(":")[2] for key in space}
     chosen = [axis for axis in axes if (axis in per if per else axis not in searched_for)]
     groups: dict[tuple[tuple[str, str], ...], list[GridPoint]] = {}

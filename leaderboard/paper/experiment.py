@@ -14,9 +14,9 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, PositiveInt, model_validator
 
-from rollcall.benchmark.config.axes import Labels, check_labels, check_one_of, is_number
+from rollcall.benchmark.config.axes import Labels, check_labels, is_number
 from rollcall.benchmark.config.base import Settings, load_yaml
-from rollcall.benchmark.config.errors import SettingError
+from rollcall.benchmark.config.errors import SettingError, check_one_of
 from rollcall.benchmark.config.experiment import Experiment, FileName, Variant
 from rollcall.benchmark.config.metric import Metric, MetricName
 

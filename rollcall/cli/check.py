@@ -12,7 +12,7 @@ from rich.text import Text
 
 from rollcall.benchmark.config.axes import label_of
 from rollcall.benchmark.config.choice import KINDS, Choice, kind_of, read
-from rollcall.benchmark.config.errors import SettingError, listed
+from rollcall.benchmark.config.errors import SettingError, check_one_of
 from rollcall.benchmark.config.text import command, counted, parse_part, strict_json
 from rollcall.cli import options as opt
 from rollcall.cli.options import STORE, Json, err, out, plans_of, say, tracked
@@ -105,8 +105,8 @@ def _choice(value: Any, kind: str) -> Choice:
     """
     from rollcall.benchmark.conformance import CHECKS
 
-    if kind and kind not in CHECKS:
-        raise SettingError(f"kind: {kind!r} is not allowed; must be one of {listed(CHECKS, kind)}")
+    if kind:
+        check_one_of("kind", kind, CHECKS)
     name = value.get("name") if isinstance(value, dict) else value
     kind = kind or (kind_of(name) if isinstance(name, str) else "algorithm")
     if kind not in CHECKS:

@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 import typer
 from rich.table import Table as Grid
 
-from rollcall.benchmark.config.errors import SettingError, listed
+from rollcall.benchmark.config.errors import SettingError, check_one_of
 from rollcall.benchmark.config.text import parse_values, strict_json
 from rollcall.cli.options import Command, Json, out
 
@@ -101,8 +101,7 @@ def _chosen(names: list[str] | None) -> "tuple[Path, list[Source]]":
     from rollcall.tasks.datasets import SOURCES, root  # imports torch, which takes seconds
 
     for name in names or []:
-        if name not in SOURCES:
-            raise SettingError(f"name: {name!r} is not allowed; must be one of {listed(SOURCES, name)}")
+        check_one_of("name", name, SOURCES)
     return root(), [SOURCES[name] for name in names or SOURCES]
 
 

@@ -17,7 +17,7 @@ from rich.text import Text
 from rollcall.benchmark.config.axes import is_default
 from rollcall.benchmark.config.choice import KINDS, find, installed, kind_of
 from rollcall.benchmark.config.digest import own_code, serialised
-from rollcall.benchmark.config.errors import SettingError, listed, near
+from rollcall.benchmark.config.errors import SettingError, check_one_of, near
 from rollcall.benchmark.config.experiment import Experiment, file_of, names
 from rollcall.benchmark.config.source import definition
 from rollcall.benchmark.config.text import command, counted, dumped, duration, first_sentence, strict_json
@@ -37,8 +37,8 @@ def list_(
     as_json: opt.Json = False,
 ) -> None:
     """List experiments, and the names that experiment files can use."""
-    if kind not in ("", "experiment", *KINDS):
-        raise SettingError(f"kind: {kind!r} is not allowed; must be one of {listed(['experiment', *KINDS], kind)}")
+    if kind:
+        check_one_of("kind", kind, ["experiment", *KINDS])
     if as_json:
         print(json.dumps({one: _summaries(one) for one in ("experiment", *KINDS) if kind in ("", one)}, indent=1))
     elif kind:
