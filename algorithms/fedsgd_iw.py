@@ -17,7 +17,7 @@ Cost:
 When to use:
     With one gradient in each round, if clients fail together: it needs no probabilities. Not if all c_i are far
     below delta and nearly all rounds are empty: in harrak/fig2 (collisions, M_max = 1) its loss is then 1.6 times
-    FedSGD's (1.3 to 1.9). With M_max = 2, where four of ten c_i are below delta, it is half of it.
+    FedSGD's (1.3 to 1.9). With M_max = 2, where four of ten c_i are below delta, its loss is half of FedSGD's.
 
 Differences from the paper:
     The paper does not say what an empty round does; here x stays, and the round counts for the shares. m is the paper's

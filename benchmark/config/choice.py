@@ -404,8 +404,9 @@ def as_written(value: Any) -> Any:
 def fields_of(value: Any) -> dict[str, Any]:
     """The fields of a dataclass that are not at their defaults, by name."""
     defaults: dict[str, Any] = {field.name: field.default for field in dataclasses.fields(value) if field.init}
-    given = {name: getattr(value, name) for name in defaults}
-    return {name: one for name, one in given.items() if not np.array_equal(one, defaults[name])}
+    values = {name: getattr(value, name) for name in defaults}
+    changed = {name: one for name, one in values.items() if one is not defaults[name]}
+    return {name: one for name, one in changed.items() if not np.array_equal(one, defaults[name])}
 
 
 def kind_of(name: str) -> str:

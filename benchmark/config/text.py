@@ -86,7 +86,9 @@ def with_line(error: SettingError, file: Path | None) -> SettingError:
     setting, _, said = re.sub(r"^panel [^:]*: ", "", str(error)).partition(": ")
     unknown = said.startswith(("is not a setting", "is not an option"))
     for path, line, value in _entries(yaml.compose(file.read_text(encoding="utf-8"), _Loader)) if file else ():
-        if f".{path}".endswith(f".{setting}") and (unknown or said.startswith((f"{value} is ", f"{value!r} is "))):
+        above = iter(path.split("."))  # with labels of an axis, which the error leaves out
+        is_path = all(part in above for part in setting.split(".")) and not [*above]
+        if is_path and (unknown or said.startswith((f"{value} is ", f"{value!r} is "))):
             return SettingError(f"{file}:{line}: {error}")
     return error
 

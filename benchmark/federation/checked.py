@@ -25,9 +25,8 @@ MODEL_NAME = re.compile(r"\w*")
 class WrongReturnError(SourceError):
     """A method of a class returned another value (`seen`) than it must (`expected`). Begins with the method's line."""
 
-    def __init__(self, part: Any, method: str, expected: str, seen: str) -> None:
-        line = definition(getattr(type(part), method))
-        super().__init__(f"{line}: {type(part).__name__}.{method} returned {seen}; must return {expected}")
+    def __init__(self, text: str, method: str = "", expected: str = "", seen: str = "") -> None:
+        super().__init__(text)
         self.method = method
         self.expected = expected
         self.seen = seen
@@ -35,7 +34,8 @@ class WrongReturnError(SourceError):
 
 def _need(part: Any, method: str, fits: bool, expected: str, seen: str) -> None:
     if not fits:
-        raise WrongReturnError(part, method, expected, seen)
+        returned = f"{type(part).__name__}.{method} returned {seen}; must return {expected}"
+        raise WrongReturnError(f"{definition(getattr(type(part), method))}: {returned}", method, expected, seen)
 
 
 def check_init(algorithm: Any, state: Any, method: str = "init") -> None:
@@ -56,10 +56,9 @@ def check_round(algorithm: Any, returned: Any, state: Any, x: Tensor) -> None:
     Numbers that are not finite are not looked for.
     """
     update, after = returned if isinstance(returned, tuple) and len(returned) == 2 else (returned, None)
-    if type(after) is not type(state) or not (update is None or _alike(update, x)):
-        kind = type(state).__name__
-        pair = f"(update, state): {_in_words(x)} or None, and the state, of class {kind} as from init"
-        raise WrongReturnError(algorithm, "round", pair, _in_words(returned))
+    fits = type(after) is type(state) and (update is None or _alike(update, x))
+    pair = f"(update, state): {_in_words(x)} or None, and the state, of class {type(state).__name__} as from init"
+    _need(algorithm, "round", fits, pair, _in_words(returned))
     check_init(algorithm, after, "round")
 
 

@@ -41,7 +41,7 @@ LEARNED = 0.1
 INTERRUPTED = "Interrupted. The running trials have saved their last round. Rerun the command to resume."
 
 TRIED = 30
-"""So many points of a space are tried before a searcher starts: one of them must be allowed."""
+"""Number of points that are tried before a searcher starts; at least one must be allowed."""
 
 UNEQUAL = 1.5
 """A note names two cells where one took more than this multiple of the other's client gradients."""
@@ -129,7 +129,7 @@ def tune(
     block = validated(Search, written | {"space": read_space(written["space"])})
     stops = stops or block.scheduler
     if search_alg == "optuna" and not find_spec("optuna"):
-        raise SettingError("--search optuna needs Optuna: pip install '.[tune]'")
+        raise SettingError("--search optuna needs Optuna: pip install '.[ray,tune]'")
     if search_alg is not None and block.samples == "grid":
         raise SettingError("--search optuna is not allowed with --grid; must be left out")
     judged = metric_of(block.metric.name, mode, experiment.report.metrics)

@@ -166,7 +166,7 @@ def _spec(chart: alt.ConcatChart) -> tuple[str, str]:
 
 def _shows(file: Path, key: str) -> bool:
     """Whether an SVG file is there, whole, and was drawn from the chart with this key."""
-    text = file.read_text("utf-8") if file.is_file() else ""
+    text = file.read_text("utf-8", errors="replace") if file.is_file() else ""
     return key in text[:1000] and text.endswith("</svg>")
 
 
@@ -182,11 +182,11 @@ def save(chart: alt.ConcatChart, *paths: Path | str) -> None:
     for file, ending in files.items():
         if ending not in FORMATS:
             raise SettingError(f"plot: {str(file)!r} is not allowed; must end in {', '.join(FORMATS)}")
-    import vl_convert  # starts a JavaScript engine
-
     spec, key = _spec(chart)
     if all(ending == ".svg" and _shows(file, key) for file, ending in files.items()):
         return
+    import vl_convert  # starts a JavaScript engine
+
     text = svg = vl_convert.vegalite_to_svg(spec)
     # The clipping paths of all drawings of a process are numbered on; ours have the same names in every run.
     clips: dict[str, str] = {}

@@ -50,6 +50,8 @@ def check(
         problems = {file: problems for file, (problems, _) in found.items()}
         print(json.dumps(problems, indent=1) if as_json else "\n".join(lines))
         raise typer.Exit(1 if any(problems.values()) else 0)
+    if board:
+        raise SettingError("--board is not allowed with parts; it is for an entry, FILE.entry")
     values = {text: parse_part("part", text) for text in parts or KINDS["algorithm"].known}
     from rollcall.benchmark.conformance import conform  # imports torch, which takes seconds
 

@@ -190,12 +190,12 @@ def test_the_least_losses_that_a_task_tells():
 
 def lengths(seed, K_i):
     """The first iteration after which a coin of chance 1/K falls, [T][M]: P(L > l) = (1 - 1/K)^l."""
-    found = []
+    drawn = []
     for t in range(T):
         call = Round(t, torch.arange(M), LR, torch.full((M,), 1 / M), seed=seed)
         coin = torch.rand((), generator=call.generator(), dtype=torch.float64).item()
-        found.append([next(n for n in count(1) if (1 - 1 / steps) ** n <= 1 - coin) for steps in K_i])
-    return found
+        drawn.append([next(n for n in count(1) if (1 - 1 / steps) ** n <= 1 - coin) for steps in K_i])
+    return drawn
 
 
 def test_scaffnew_with_a_coin():

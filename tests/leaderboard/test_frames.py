@@ -38,7 +38,6 @@ def test_a_row_for_each_run(file, tmp_path):
     assert runs([], file)["source"].unique().tolist() == ["kept"]
 
 
-@pytest.mark.fault
 def test_the_archive_in_the_working_directory_counts_as_in_tables(file, tmp_path, monkeypatch):
     shutil.move(tmp_path / "kept", tmp_path / "leaderboard" / "results")
     monkeypatch.chdir(tmp_path)

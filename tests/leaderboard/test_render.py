@@ -105,7 +105,6 @@ def test_a_hostile_label_is_text_in_every_form():
     assert csv.splitlines()[2] == "'=cmd|'/C calc'!A0,-0.5"
 
 
-@pytest.mark.fault
 def test_a_label_that_is_a_number_is_no_formula():
     csv = render.comma_separated([{"labels": {"s": label}, "mean": 0.5} for label in ("-0.4", "-1e-3", "-x", "-1+2")])
     assert csv.splitlines()[1:] == ["-0.4,0.5", "-1e-3,0.5", "'-x,0.5", "'-1+2,0.5"]

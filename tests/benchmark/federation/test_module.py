@@ -1,5 +1,6 @@
 """The Lightning module and its trainer: a round is a training step, evaluation is exact; dtypes; Yogi and Adam by hand."""
 
+import pickle
 import sys
 from math import sqrt
 from pathlib import Path
@@ -19,6 +20,7 @@ from rollcall.algorithms import ALGORITHMS
 from rollcall.benchmark.config.trial import Trial
 from rollcall.benchmark.engines.sequential import Replica
 from rollcall.benchmark.federation.build import build
+from rollcall.benchmark.federation.checked import WrongReturnError
 from rollcall.benchmark.federation.server_optimizers import Yogi
 from rollcall.benchmark.federation.simulation import quiet
 
@@ -154,3 +156,9 @@ def test_two_rounds_of_fedadam_by_hand(told):
         x -= 0.3 * m / (1 - b1**t) / (sqrt(v / (1 - b2**t)) + eps)
     adam = {"optimizer": "adam", "lr": 0.3} | told
     assert simulate(trial | {"server": adam}).server == pytest.approx([x], rel=1e-12)
+
+
+def test_a_wrong_value_passes_between_processes():
+    error = WrongReturnError("own.py:3: Mine.round returned 1", "round", "a pair", "1")
+    copied = pickle.loads(pickle.dumps(error))
+    assert (str(copied), vars(copied)) == (str(error), vars(error))

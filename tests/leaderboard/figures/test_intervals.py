@@ -128,7 +128,6 @@ def test_one_metric_against_another_has_a_point_for_each_cell():
     ]  # fmt: skip
 
 
-@pytest.mark.fault
 def test_no_two_methods_have_points_that_look_the_same():
     """FedPBC and FedSGD by importance are both vermilion triangles where lines tell them apart by their dashes."""
     grid = {"seed": [0], "algorithm": ["fedpbc", "fedsgd_iw", "ca_fed"]}
