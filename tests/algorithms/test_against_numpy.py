@@ -6,7 +6,7 @@ from itertools import count
 import numpy as np
 import pytest
 import torch
-from clients import Clients
+from clients import rounds_of
 from oracle import METHODS, rollout
 
 from rollcall import simulate
@@ -14,7 +14,7 @@ from rollcall.algorithms import ALGORITHMS, Round
 
 M, D, T, K, LR = 6, 4, 30, 3, 0.05
 ONE_STEP = {"fedsgd", "fedsgd_iw"}
-EMPTY_ROUNDS_STEP = {"mifa", "fedstale", "focus", "amplified_fedavg", "amplified_scaffold"}
+EMPTY_ROUNDS_STEP = {"local_sgd", "mifa", "fedstale", "focus", "amplified_fedavg", "amplified_scaffold"}
 DRAW = np.random.default_rng(5)
 U, H = DRAW.normal(size=(M, D)), DRAW.uniform(0.3, 2.0, M)
 P = np.tile(DRAW.uniform(0.05, 0.9, M), (T, 1))
@@ -43,19 +43,14 @@ def test_the_oracle_knows_every_method():
 
 
 def follow(path, name, options, u, h, mask, K, eta, alpha, p, **known):
-    """Run the method round by round, without the suite, and compare each of its models with NumPy's."""
-    method, x = ALGORITHMS[name](**options), torch.zeros(u.shape[1], dtype=torch.float64)
-    state = method.init(x, len(u))
-    told = {key: torch.tensor(value) for key, value in known.items()}
+    """Compare each model of a run without the suite with NumPy's."""
+    known |= {"alpha": alpha, "momentum": options.get("rho", 0.0), "probability": p}
+    run = rounds_of(ALGORITHMS[name](**options), u, h, map(np.flatnonzero, mask), K, eta, **known)
     size = max(1, np.abs(path).max())  # scaffnew diverges here
-    for t, on in enumerate(mask):
-        A = torch.from_numpy(np.arange(len(u)) if name == "local_sgd" else np.flatnonzero(on))
-        call = Round(t, A, eta(t), torch.tensor(alpha), probability=torch.tensor(p[t]), **told)
-        update, state = method.round(state, x, call, Clients(u, h, K, eta(t), options.get("rho", 0.0)))
-        if len(A) == 0 and (name not in EMPTY_ROUNDS_STEP or options.get("empty") == "skip"):
+    for on, model, (update, x, _) in zip(mask, path[1:], run, strict=True):
+        if not on.any() and (name not in EMPTY_ROUNDS_STEP or options.get("empty") == "skip"):
             assert update is None  # zeros would still move x by the server's momentum
-        x = x if update is None else x + update
-        assert np.abs(x.numpy() - path[t + 1]).max() < 1e-10 * size
+        assert np.abs(x.numpy() - model).max() < 1e-10 * size
 
 
 EQUAL = np.full(M, 1 / M)

@@ -4,10 +4,9 @@ from functools import cache
 
 import numpy as np
 import pytest
-import torch
-from clients import Clients
+from clients import rounds_of
 
-from rollcall.algorithms import ALGORITHMS, Round
+from rollcall.algorithms import ALGORITHMS
 from rollcall.participation import MODELS, Population
 
 pytestmark = pytest.mark.full
@@ -18,21 +17,12 @@ OPTIMUM = H @ U / H.sum()
 P = np.array([0.05, 0.3, 0.6, 0.9])
 
 
-def path(name, rounds, K, lr, p=P, u=U, h=H, **options):
+def path(name, T, K, lr, p=P, u=U, h=H, **options):
     """The models after each round, without the suite: one method, one model of participation."""
-    method, m = ALGORITHMS[name](**options), len(u)
-    x, p = torch.zeros(u.shape[1], dtype=torch.float64), np.broadcast_to(p, m)
-    work = Clients(u, h, K, lr)
-    participation = MODELS["bernoulli"](Population(m), probability=p)
-    state, alpha = method.init(x, m), torch.full((m,), 1 / m, dtype=torch.float64)
-    known = {"stationary": torch.tensor(p)} if method.requires else {}
-    models = []
-    for t in range(rounds):
-        call = Round(t, torch.from_numpy(participation.active(t)), lr, alpha, **known)
-        update, state = method.round(state, x, call, work)
-        x = x if update is None else x + update
-        models.append(x.numpy())
-    return np.array(models)
+    p = np.full(len(u), p)
+    active = map(MODELS["bernoulli"](Population(len(u)), probability=p).active, range(T))
+    run = rounds_of(ALGORITHMS[name](**options), u, h, active, K, lr, stationary=p)
+    return np.array([x.numpy() for _, x, _ in run])
 
 
 def end(*arguments, **options):

@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 import torch
-from clients import Clients
+from clients import rounds_of
 
 from rollcall import SettingError, simulate
-from rollcall.algorithms import ALGORITHMS, Round
+from rollcall.algorithms import ALGORITHMS
 from rollcall.benchmark.config.trial import Trial
 
 U = torch.tensor([[0.0], [1.0], [10.0]], dtype=torch.float64)
@@ -16,17 +16,11 @@ OPTIONS = {"amplified_fedavg": {"eta": 1.0}, "ca_fed": {"losses": "minibatch", "
 
 def path(name, K, alpha, u, p, lam, mask, weighted, **options):
     """The models after each round with steps at the rate 0.3 on F_i = (x - u_i)^2 / 2; x starts at 4."""
-    method, x = ALGORITHMS[name](**OPTIONS.get(name, {}) | options), torch.full((1,), 4.0, dtype=torch.float64)
-    work, alpha = Clients(u, torch.ones(len(u), dtype=torch.float64), K, 0.3), torch.tensor(alpha, dtype=torch.float64)
+    method, start = ALGORITHMS[name](**OPTIONS.get(name, {}) | options), torch.full((1,), 4.0, dtype=torch.float64)
     known = {"probability": p, "stationary": p, "correlation": lam, "least_loss": 0 * p, "share": p / 2}
-    state, models = method.init(x, len(alpha)), []
-    for t, on in enumerate(mask):
-        A = torch.arange(len(u)) if name == "local_sgd" else torch.from_numpy(np.flatnonzero(on))
-        call = Round(t, A, 0.3, alpha, weighted=weighted, **known)
-        update, state = method.round(state, x, call, work)
-        x = x if update is None else x + update
-        models.append(x.item())
-    return models
+    known |= {"alpha": alpha, "weighted": weighted, "start": start}
+    run = rounds_of(method, u, torch.ones(len(u)).double(), map(np.flatnonzero, mask), K, 0.3, **known)
+    return [x.item() for _, x, _ in run]
 
 
 def end(name, alpha, weighted, rounds=200, active=3, **options):

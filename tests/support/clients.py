@@ -1,6 +1,9 @@
-"""The local work of clients with quadratic losses, one client and one step after another."""
+"""The local work of clients with quadratic losses, one client and one step after another; and rounds without the suite."""
 
+import numpy as np
 import torch
+
+from rollcall.algorithms import Round
 
 
 class Clients:
@@ -33,3 +36,27 @@ class Clients:
                 velocity = self.momentum * velocity + slope
                 ends[row] = ends[row] - self.eta * (1 if scale is None else scale[row]) * velocity
         return ends
+
+
+def rounds_of(method, u, h, active, K, eta, *, alpha=None, start=None, momentum=0.0, weighted=False, **known):
+    """Run a method without the suite; after each round: what `round` returned, the server's model [d] and the state.
+
+    Args:
+        active: ids of the active clients, round by round.
+        eta: the local rate, or a function of the round.
+        alpha: by default equal weights.
+        start: by default 0.
+        known: oracle knowledge: [m], or a row for each round [T, m].
+    """
+    m = len(u)
+    x = torch.zeros(u.shape[1], dtype=torch.float64) if start is None else start
+    alpha = torch.as_tensor(np.full(m, 1 / m) if alpha is None else alpha, dtype=torch.float64)
+    known = {name: torch.as_tensor(value, dtype=torch.float64) for name, value in known.items()}
+    state = method.init(x, m)
+    for t, A in enumerate(active):
+        lr = eta(t) if callable(eta) else eta
+        told = {name: value[t] if value.ndim == 2 else value for name, value in known.items()}
+        call = Round(t, torch.as_tensor(A), lr, alpha, weighted=weighted, **told)
+        update, state = method.round(state, x, call, Clients(u, h, K, lr, momentum))
+        x = x if update is None else x + update
+        yield update, x, state
