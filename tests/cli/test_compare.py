@@ -6,27 +6,20 @@ from pathlib import Path
 import pytest
 
 from rollcall.leaderboard.paper.experiment import PaperExperiment
-from rollcall.leaderboard.runs import archive
 from tests.support.command import TINY, rollcall, write
-from tests.support.results import runs
-
-ENDS = {("fedavg", "paper"): 2.0, ("fedpbc", "paper"): 1.0, ("fedavg", "slow"): 2.5, ("fedpbc", "slow"): 1.75}
+from tests.support.results import keep, nearer
 
 
 @pytest.fixture
 def file(tmp_path, monkeypatch):
-    """An experiment with a variant; kept runs of both: distances are those of ENDS plus the seed."""
+    """Kept runs of an experiment and its variant: the seed is added to ends at 2 (fedavg) and 1, or 2.5 and 1.75."""
     monkeypatch.chdir(tmp_path)
     grid, variants = TINY["grid"] | {"seed": [0, 1, 2]}, {"slow": {"about": "a", "trial": {"local": {"lr": 0.01}}}}
     path = write(tmp_path, "mine", grid=grid, source="[X]", variants=variants)
-    mine = PaperExperiment.read(path)
-    made = []
-    for name, one in (("paper", mine), ("slow", mine.as_("slow"))):
-        end = lambda labels, seed, name=name: ENDS[labels["algorithm"], name] + seed  # noqa: E731
-        made += runs(one, end, metric="train/distance")
-    for run in made:
-        run.history.loc[15] = run.history.loc[20]  # the window of ten rounds is covered
-    archive(made, "mine", ["train/distance"], tmp_path / "leaderboard" / "results")
+    keep(path, lambda labels, seed: nearer(labels, seed) + seed, covered=True)
+    slow = {"fedavg": 2.5, "fedpbc": 1.75}
+    variant = PaperExperiment.read(path).as_("slow")
+    keep(variant, lambda labels, seed: slow[labels["algorithm"]] + seed, covered=True)
     return path
 
 
@@ -68,9 +61,7 @@ def test_no_mean_mixes_kept_and_own_runs(tmp_path, monkeypatch, capsys):
     """Kept: fedavg at 2, fedpbc at 1, in seeds 0 and 1. An own run of fedavg's seed 0 replaces both kept ones."""
     monkeypatch.chdir(tmp_path)
     path = write(tmp_path, "mine")
-    end = {"fedavg": 2.0, "fedpbc": 1.0}
-    made = runs(PaperExperiment.read(path), lambda labels, seed: end[labels["algorithm"]], metric="train/distance")
-    archive(made, "mine", ["train/distance"], tmp_path / "leaderboard" / "results")
+    keep(path)
 
     def compared():
         (row,) = json.loads(rollcall(capsys, "compare", "fedavg", "fedpbc", path, "--json")[1])["rows"]

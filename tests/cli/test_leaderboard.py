@@ -12,10 +12,8 @@ import pytest
 
 from rollcall.benchmark.search.board import Board
 from rollcall.leaderboard import standing
-from rollcall.leaderboard.paper.experiment import PaperExperiment
-from rollcall.leaderboard.runs import archive
 from tests.support.command import rollcall, write
-from tests.support.results import runs
+from tests.support.results import keep
 
 
 @pytest.fixture
@@ -25,11 +23,7 @@ def file(tmp_path, monkeypatch):
     claim = {"says": "FedPBC ends nearer", "tag": "ours", "of": {"algorithm": "fedpbc"}, "most": 0.0}
     claims = [claim | {"minus": {"algorithm": "fedavg"}}]
     path = write(tmp_path, "mine", source="[X] Fig. 1", about="Nearer & nearer", claims=claims)
-    end = {"fedavg": 2.0, "fedpbc": 1.0}
-    made = runs(PaperExperiment.read(path), lambda labels, seed: end[labels["algorithm"]], metric="train/distance")
-    for run in made:
-        run.history["train/loss"] = 3.0
-    archive(made, "mine", ["train/distance", "train/loss"], tmp_path / "leaderboard" / "results")
+    keep(path, loss=True)
     return path
 
 
@@ -90,9 +84,7 @@ def test_kept_runs_of_other_cells_stand_beside_the_users(tmp_path, monkeypatch, 
     """Kept: fedavg at 2, fedpbc at 1. The user's fedpbc replaces the kept one, and competes after equal rounds only."""
     monkeypatch.chdir(tmp_path)
     path = write(tmp_path, "mine")
-    end = {"fedavg": 2.0, "fedpbc": 1.0}
-    made = runs(PaperExperiment.read(path), lambda labels, seed: end[labels["algorithm"]], metric="train/distance")
-    archive(made, "mine", ["train/distance"], tmp_path / "leaderboard" / "results")
+    keep(path)
     own = ("run", path, "--only", "algorithm=fedpbc", "--executor", "inline")
     assert rollcall(capsys, *own, "--rounds", "10")[0] == 0
     assert "must be one of fedpbc" in rollcall(capsys, "leaderboard", path, "--against", "fedavg")[2]

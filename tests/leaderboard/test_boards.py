@@ -10,8 +10,7 @@ from rollcall.leaderboard.boards import with_report
 from rollcall.leaderboard.cells import cells
 from rollcall.leaderboard.figures.results import curves, subplots
 from rollcall.leaderboard.paper.experiment import PaperExperiment
-from rollcall.leaderboard.runs import archive
-from tests.support.results import runs
+from tests.support.results import keep, runs
 
 
 @pytest.fixture
@@ -23,12 +22,7 @@ def file(tmp_path, monkeypatch):
     at_20 = of | {"says": "FedPBC is at 1", "section": "Fig. 1", "at": 20, "printed": 1.0, "most": 1.5}
     grid = TINY["grid"] | {"seed": [0, 1, 2]}
     path = write(tmp_path, "mine", source="[X] Fig. 1", grid=grid, claims=[nearer, at_20])
-    end = {"fedavg": 2.0, "fedpbc": 1.0}
-    made = runs(PaperExperiment.read(path), lambda labels, seed: end[labels["algorithm"]], metric="train/distance")
-    for run in made:
-        run.history.loc[15] = run.history.loc[20]  # the window of ten rounds is covered
-        run.history["train/loss"] = 3.0
-    archive(made, "mine", ["train/distance", "train/loss"], tmp_path / "leaderboard" / "results")
+    keep(path, covered=True, loss=True)
     return path
 
 

@@ -7,9 +7,8 @@ import pytest
 
 from rollcall.leaderboard.frames import history, runs
 from rollcall.leaderboard.paper.experiment import PaperExperiment
-from rollcall.leaderboard.runs import archive
-from tests.support import results
 from tests.support.command import rollcall, write
+from tests.support.results import keep
 
 
 @pytest.fixture
@@ -17,8 +16,7 @@ def file(tmp_path, monkeypatch, capsys):
     """An experiment of two methods and two seeds: FedPBC was run, FedAvg is in the archive."""
     monkeypatch.setattr("rollcall.leaderboard.runs.PACKAGE", tmp_path / "kept")
     experiment = PaperExperiment.read(path := write(tmp_path, "mine")).only({"algorithm": ["fedavg"]})
-    made = results.runs(experiment, lambda labels, seed: [3.0, 2.0, 1.0 + seed], metric="train/distance")
-    archive(made, "mine", ["train/distance"], tmp_path / "kept")
+    keep(experiment, lambda labels, seed: [3.0, 2.0, 1.0 + seed], tmp_path / "kept")
     store = ("--store", str(tmp_path / "runs"))
     assert rollcall(capsys, "run", path, "--executor", "inline", "--only", "algorithm=fedpbc", *store)[0] == 0
     return path

@@ -11,9 +11,8 @@ from rollcall import Trial, simulate
 from rollcall.benchmark.config.metric import Metric
 from rollcall.benchmark.config.trial import Evaluation
 from rollcall.benchmark.federation.run_folder import RunFolder
-from rollcall.leaderboard.paper.experiment import PaperExperiment
 from rollcall.leaderboard.runs import Run, archive, own, unarchive
-from tests.support.results import COMPARED, ends, runs
+from tests.support.results import COMPARED, ends, keep, runs
 
 HISTORY = {"a": [8.0, 4.0, 2.0, 1.0], "b": [0.0, 0.5, math.nan, 1.0], "cost/floats_up": [50.0, 100.0, 150.0, 200.0]}
 RUN = Run({}, {"rounds": 40}, pd.DataFrame(HISTORY, [10, 20, 30, 40]))
@@ -114,8 +113,7 @@ def test_no_mean_mixes_versions_of_the_users_code(store, tmp_path, capsys):
 def test_ones_own_runs_replace_kept_ones_and_rows_say_so(store, tmp_path, capsys, monkeypatch):
     monkeypatch.chdir(tmp_path)
     file = write(tmp_path, "mine", source="[X] Fig. 1")
-    kept = runs(PaperExperiment.read(file), lambda *_: 2.0, rounds=20, metric="train/distance")
-    archive(kept, "mine", ["train/distance"], tmp_path / "leaderboard" / "results")
+    keep(file, lambda *_: 2.0)
     rollcall(capsys, "run", file, "--executor", "inline", "--only", "algorithm=fedavg,seed=0")
     rollcall(capsys, "run", file, "--executor", "inline", "--only", "algorithm=fedpbc")
     code, text, _ = rollcall(capsys, "leaderboard", file, "--format", "md")
