@@ -8,6 +8,17 @@ from scipy.optimize import approx_fprime, minimize
 
 from rollcall.tasks import cauchy, fedpbc_quadratic, quadratic, ridge, sun_synthetic
 
+
+def check_clients(task, data, x, clients, loss, slope, of_loss, of_slope):
+    """The loss and the gradient of each client at x are these functions of x and of what the client has."""
+    task.x.data = torch.tensor(x)
+    for rows, own in zip(data.parts, clients, strict=True):
+        found = task.loss(tuple(column[rows] for column in data.splits["train"]))
+        assert found.item() == pytest.approx(loss(x, *own), **of_loss)
+        (gradient,) = torch.autograd.grad(found, [task.x])
+        assert gradient.numpy() == pytest.approx(slope(x, *own), **of_slope)
+
+
 U, H = np.array([[1.0, -2.0], [3.0, 0.0], [-4.0, 8.0]]), np.array([0.5, 1.0, 2.0])
 
 
@@ -54,22 +65,18 @@ def test_a_wave_makes_the_quadratic_not_convex_and_keeps_its_optimum():
 def test_quadratic_loss_gradient_and_optimum():
     task, data = quadratic(0, targets=U, curvature=H)
     point = np.array([0.5, 2.0])
-    task.x.data = torch.tensor(point)
-    assert data.clients == 3
-    for i in range(3):
-        batch = tuple(column[data.parts[i]] for column in data.splits["train"])
-        loss = task.loss(batch)
-        assert loss.item() == pytest.approx(0.5 * H[i] * np.sum((point - U[i]) ** 2), rel=1e-15)
-        (gradient,) = torch.autograd.grad(loss, [task.x])
-        assert gradient.numpy() == pytest.approx(H[i] * (point - U[i]), rel=1e-15)
+
+    def F(x, u, h):
+        return 0.5 * h * np.sum((x - u) ** 2)
+
+    clients = [*zip(U, H, strict=True)]
+    check_clients(task, data, point, clients, F, lambda x, u, h: h * (x - u), {"rel": 1e-15}, {"rel": 1e-15})
     optimum = np.array([(0.5 + 3 - 8) / 3.5, (-1 + 0 + 16) / 3.5])
     metrics = task.metrics(data.splits["train"])
     assert metrics["distance"].item() == pytest.approx(np.linalg.norm(point - optimum), rel=1e-14)
     # 1/2 + 9/7 and 2 - 30/7: of both signs, and their mean keeps it.
     assert metrics["bias"].item() == pytest.approx((25 / 14 - 16 / 7) / 2)
-    assert metrics["loss"].item() == pytest.approx(
-        np.mean([0.5 * H[i] * np.sum((point - U[i]) ** 2) for i in range(3)])
-    )
+    assert metrics["loss"].item() == pytest.approx(np.mean([F(point, *own) for own in clients]))
 
 
 def test_the_optimum_of_a_weighted_objective():
@@ -96,25 +103,14 @@ def test_the_optimum_of_a_weighted_objective():
             task.weigh(np.array([0.0, 0.0, 1.0]), data)
 
 
-def targets(data):
+def test_targets_follow_the_law():
+    task, data = fedpbc_quadratic(3, clients=50, dimension=20)
     u, h = (column.numpy() for column in data.splits["train"])
     assert (h == 1).all()
-    return u
-
-
-def test_targets_follow_the_law():
-    task, data = fedpbc_quadratic(3, clients=50, dimension=2000)
-    u = targets(data)
-    assert u.shape == (50, 2000)
     assert [rows.tolist() for rows in data.parts] == [[i] for i in range(50)]
-    # 2000 draws of sd 0.1: means within 4 standard errors, 0.009.
-    assert u.mean(axis=1) == pytest.approx(np.arange(1, 51) / 1000, abs=0.009)
-    assert u.std(axis=1) == pytest.approx(np.full(50, 0.1), rel=0.08)
-    assert abs(np.corrcoef(u)[np.triu_indices(50, 1)]).max() < 0.12  # clients are drawn apart
+    draw = keyed(3, "fedpbc quadratic").normal(size=(50, 20))
+    assert u == pytest.approx(np.arange(1, 51)[:, None] / 1000 + 0.1 * draw, rel=1e-12)  # client 0 is the paper's i = 1
     assert task.optimum.numpy() == pytest.approx(u.mean(axis=0), rel=1e-12)
-    draw = keyed(3, "fedpbc quadratic").normal(size=(50, 2000))
-    for i in range(1, 51):  # client 0 is the paper's i = 1
-        assert u[i - 1] == pytest.approx(i / 1000 + 0.1 * draw[i - 1], rel=1e-12)
 
 
 RIDGE = {"clients": 3, "samples": 7, "dimension": 4, "noise": 0.5, "ridge": 0.3}
@@ -136,12 +132,8 @@ def ridge_slope(x, A, b, penalty):
 def test_ridge_loss_and_gradient_of_a_client_are_the_formulas():
     task, data = ridge(1, **RIDGE)
     x = np.array([1.0, -2.0, 0.5, 3.0])
-    task.x.data = torch.tensor(x)
-    for rows, (A, b) in zip(data.parts, arrays(data), strict=True):
-        loss = task.loss(tuple(column[rows] for column in data.splits["train"]))
-        assert loss.item() == pytest.approx(ridge_loss(x, A, b, 0.3), rel=1e-14)
-        (gradient,) = torch.autograd.grad(loss, [task.x])
-        assert gradient.numpy() == pytest.approx(ridge_slope(x, A, b, 0.3), rel=1e-13)
+    clients = [(*own, 0.3) for own in arrays(data)]
+    check_clients(task, data, x, clients, ridge_loss, ridge_slope, {"rel": 1e-14}, {"rel": 1e-13})
     optimum = task.optimum.numpy()
     relative = np.sqrt(((x - optimum) ** 2).sum() / (optimum**2).sum())
     assert task.metrics(data.splits["train"])["relative_error"].item() == pytest.approx(relative, rel=1e-13)
@@ -162,28 +154,14 @@ def test_the_ridge_optimum_minimises_the_mean_over_clients(options):
     assert task.metrics(data.splits["train"])["loss"].item() == pytest.approx(mean(np.zeros(4)), rel=1e-13)
 
 
-def test_ridge_data_follow_their_law():
-    task, data = ridge(5, clients=8, samples=4000, dimension=6, noise=0.1)
-    A, b = (column.numpy() for column in data.splits["train"])
-    # E[u^2] = 7/12 for u uniform in [0.5, 1]; rows are N(0, I) given u.
-    assert A.T @ A / len(A) == pytest.approx(7 / 12 * np.eye(6), abs=0.02)
-    norms = (A**2).sum(axis=1)
-    # E|row|^4 = E[u^4] d (d + 2) = 31/80 * 48
-    assert (norms**2).mean() == pytest.approx(31 / 80 * 48, rel=0.03)
-    residual = b - A @ task.optimum.numpy()
-    assert residual.std() == pytest.approx(0.1, rel=0.02)
-    one, same, other = (ridge(seed, **RIDGE)[1].splits["train"][0] for seed in (0, 0, 1))
-    assert torch.equal(one, same)
-    assert not torch.equal(one, other)
-
-
-def test_spread_ridge_data_by_hand():
+@pytest.mark.parametrize(("theta_spread", "scale_spread"), [(0.0, 0.0), (2.0, 0.7)])
+def test_ridge_data_by_hand(theta_spread, scale_spread):
     """theta_i = theta + theta_spread N(0, I), and A_i times exp(scale_spread N(0, 1)), from the keyed numbers."""
-    _, data = ridge(5, clients=3, samples=7, dimension=4, noise=0.5, theta_spread=2.0, scale_spread=0.7)
+    _, data = ridge(5, **RIDGE, theta_spread=theta_spread, scale_spread=scale_spread)
     theta = keyed(5, "ridge theta").normal(size=4)
     for i, (A, b) in enumerate(arrays(data)):
         draw = keyed(5, "ridge client", i)
-        own, scale = theta + 2.0 * draw.normal(size=4), np.exp(0.7 * draw.normal())
+        own, scale = theta + theta_spread * draw.normal(size=4), np.exp(scale_spread * draw.normal())
         u, rows, noise = draw.uniform(0.5, 1, 7), draw.normal(size=(7, 4)), draw.normal(size=7)
         for j in range(7):
             assert A[j] == pytest.approx(scale * u[j] * rows[j], rel=1e-12)
@@ -202,12 +180,11 @@ def sun_slope(x, A, b):
 def test_robust_loss_gradient_and_metrics_are_the_formulas():
     task, data = sun_synthetic(1, clients=4, samples=6, dimension=3)
     x = np.array([0.5, -1.0, 2.0])
-    task.x.data = torch.tensor(x)
-    for rows, (A, b) in zip(data.parts, arrays(data), strict=True):
-        loss = task.loss(tuple(column[rows] for column in data.splits["train"]))
-        assert loss.item() == pytest.approx(sun_loss(x, A, b), rel=1e-14)
-        (gradient,) = torch.autograd.grad(loss, [task.x])
-        assert gradient.numpy() == pytest.approx(approx_fprime(x, sun_loss, 1e-7, A, b), abs=1e-5)
+
+    def slope(x, A, b):
+        return approx_fprime(x, sun_loss, 1e-7, A, b)
+
+    check_clients(task, data, x, arrays(data), sun_loss, slope, {"rel": 1e-14}, {"abs": 1e-5})
     metrics = task.metrics(data.splits["train"])
     mean, optimum = np.mean([sun_loss(x, A, b) for A, b in arrays(data)]), task.optimum.numpy()
     least = np.mean([sun_loss(optimum, A, b) for A, b in arrays(data)])
