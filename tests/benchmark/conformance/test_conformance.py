@@ -1,4 +1,4 @@
-"""`rollcall check` passes what the suite has, and finds what is wrong with methods that are broken in one way each."""
+"""`rollcall check` passes what the suite has, and finds what is wrong with parts that are broken in one way each."""
 
 import json
 from pathlib import Path
@@ -8,10 +8,11 @@ import pytest
 from command import rollcall
 
 from rollcall.algorithms import ALGORITHMS
-from rollcall.benchmark.config.choice import read
+from rollcall.benchmark.config.choice import KINDS, read
 from rollcall.benchmark.conformance import CHECKS, conform
 
-BROKEN = Path(__file__).parents[2] / "support" / "broken.py"
+SUPPORT = Path(__file__).parents[2] / "support"
+METHODS, PARTS = SUPPORT / "broken.py", SUPPORT / "parts.py"
 
 
 @pytest.fixture(autouse=True)
@@ -59,16 +60,16 @@ ONLY = ("ZeroWeights", "HomeBody", "Overconfident", "Doubled")
 @pytest.mark.parametrize("name", WRONG)
 def test_a_broken_method_fails_for_its_reason(name):
     title, seen = WRONG[name]
-    failures = [outcome for outcome in conform(read("algorithm", f"{BROKEN}:{name}")) if not outcome.passed]
+    failures = [outcome for outcome in conform(read("algorithm", f"{METHODS}:{name}")) if not outcome.passed]
     (failure,) = (outcome for outcome in failures if outcome.check.startswith(title))
     assert seen in failure.seen
     assert failure.expected
     assert len(failures) == 1 or name not in ONLY
-    lines = BROKEN.read_text().splitlines()
+    lines = METHODS.read_text().splitlines()
     start = next(number for number, line in enumerate(lines, 1) if line.startswith(f"class {name}("))
     end = next((n for n, line in enumerate(lines, 1) if n > start and line.startswith("@dataclass")), len(lines))
     file, _, line = failure.where.rpartition(":")
-    assert Path(file).name == BROKEN.name
+    assert Path(file).name == METHODS.name
     assert start - 1 <= int(line) < end  # a class begins with its decorator
 
 
@@ -80,3 +81,65 @@ def test_the_released_selection_of_f3ast_computes_at_inactive_clients(capsys):
     failed = [outcome["check"] for outcome in outcomes if not outcome["passed"]]
     assert code == 1
     assert "only active clients compute (unless properties.asks_all)" in failed
+
+
+OF_KIND = {kind: checks for kind, checks in CHECKS.items() if kind != "algorithm"}
+
+SOUND = {
+    "metric": [*KINDS["metric"].known, "Accuracy", "kappa"],
+    "participation": ["full", "Halves"],
+    "probability": ["power_law", "mixture"],
+    "partition": ["iid"],
+    "model": ["linear", "mlp"],
+    "task": ["slope"],
+}
+
+# For each broken part: its kind, and a part of what the check says was seen.
+BROKEN = {
+    "OfBatches": ("metric", "from batches of 1, 7, 20, 12 samples"),
+    "Remembering": ("metric", "80. ] from batches of 1, 7, 20, 12 samples after reset()"),
+    "of_the_first": ("metric", "0.9 and 0.0"),
+    "Descending": ("participation", "1, 0] in round 0"),
+    "Counting": ("participation", "in round 49"),
+    "Percent": ("participation", "probability: 50 is not allowed; must be in [0, 1]"),
+    "OverstatedNow": ("participation", "over 400 seeds"),
+    "OverstatedLater": ("participation", "over 2000 rounds"),
+    "percent": ("probability", "[50.0, 50.0"),
+    "overlapping": ("partition", "sample 7 of clients"),
+    "no_classes": ("model", "[2, 2]"),
+    "Dropping": ("model", "a global generator was used"),
+    "unnamed": ("task", "the keys error"),
+    "idle": ("task", "client 1 without training samples is not allowed"),
+    "holed": ("task", "NaN or infinite values in 2 of 12 samples of test; the first is sample 3"),
+    "summed": ("task", "for 2 samples"),
+}
+
+
+def outcomes(kind, name):
+    """The outcomes of all checks of a part."""
+    return conform(read(kind, name if name in KINDS[kind].known or ":" in name else f"{PARTS}:{name}"))
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("kind", SOUND)
+def test_sound_parts_pass(kind):
+    for name in SOUND[kind]:
+        ends = outcomes(kind, name)
+        assert [outcome for outcome in ends if not outcome.passed] == []
+        assert len(ends) == len(OF_KIND[kind]) + 1  # the first check is also made reproducible
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("name", BROKEN)
+def test_a_broken_part_fails_one_check_for_its_reason(name):
+    kind, seen = BROKEN[name]
+    (failure,) = (one for one in outcomes(kind, name) if not one.passed)
+    assert seen in failure.seen
+    assert failure.expected
+    if not name[0].islower():
+        assert "parts.py:" in failure.where
+
+
+@pytest.mark.full
+def test_every_kind_has_a_broken_part():
+    assert set(SOUND) == {kind for kind, _ in BROKEN.values()} == set(OF_KIND)
