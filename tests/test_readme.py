@@ -2,24 +2,22 @@
 
 import json
 import re
-from pathlib import Path
 
 import pytest
 from command import rollcall
+from pages import ROOT, blocks
 
 from rollcall.leaderboard.paper.claims import PAPERS
 from rollcall.participation import MODELS, PROBABILITIES, VARIATIONS
 
-ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text()
 PAGES = [*ROOT.glob("*.md"), *(ROOT / "leaderboard").glob("*.md"), *(ROOT / "docs").rglob("*.md")]
 PAGES = [page for page in PAGES if not {"_build", "generated"} & {*page.parts}]
-BLOCKS = re.findall(r"```python\n(.*?)```", README, flags=re.DOTALL)
 
 
 @pytest.mark.full
 def test_a_method_of_ones_own(store, tmp_path, capsys):
-    (block,) = (block for block in BLOCKS if "my_method.py" in block)
+    (block,) = blocks("README.md", "my_method.py")
     assert len(block.splitlines()) <= 25
     file = tmp_path / "my_method.py"
     file.write_text(block)
@@ -42,7 +40,7 @@ def test_a_method_of_ones_own(store, tmp_path, capsys):
 
 @pytest.mark.full
 def test_the_python_example():
-    (block,) = (block for block in BLOCKS if "simulate(" in block)
+    (block,) = blocks("README.md", "simulate(")
     names = {}
     exec(block, names)
     history = names["result"].history
@@ -52,8 +50,7 @@ def test_the_python_example():
 
 
 def test_the_model_of_the_participation_page(tmp_path, capsys):
-    page = (Path(__file__).parent.parent / "docs" / "participation.md").read_text()
-    (block,) = re.findall(r"```yaml\n(.*?)```", page, flags=re.DOTALL)
+    (block,) = blocks("docs/participation.md", language="yaml")
     (tmp_path / "model.yaml").write_text(block)
     code, out, _ = rollcall(capsys, "participation", str(tmp_path / "model.yaml"), "--rounds", "4000", "--json")
     assert code == 0
@@ -63,12 +60,12 @@ def test_the_model_of_the_participation_page(tmp_path, capsys):
 
 
 def test_the_page_names_every_model():
-    page = (Path(__file__).parent.parent / "docs" / "participation.md").read_text()
+    page = (ROOT / "docs" / "participation.md").read_text()
     assert {*MODELS, *PROBABILITIES, *VARIATIONS} <= set(re.findall(r"`([a-z0-9_]+)`", page))
 
 
 def test_the_counts_of_claims_are_those_of_the_kept_results():
-    report = (Path(__file__).parent.parent / "leaderboard" / "REPRODUCTION.md").read_text()
+    report = (ROOT / "leaderboard" / "REPRODUCTION.md").read_text()
     start = report.index("| claims | holds")
     table = report[start : report.index("\n\n", start)]
     assert len(table.splitlines()) == 2 + len(PAPERS) + 3 + 3  # of all, apart for runs and the rest, other kinds

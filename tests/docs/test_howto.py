@@ -1,23 +1,20 @@
 """The code of the how-to pages works as it stands."""
 
-import re
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
+from pages import blocks
 
 from rollcall import simulate
 from rollcall.benchmark.config.choice import read
 from rollcall.participation import Population
 
-PAGES = Path(__file__).parents[2] / "docs" / "howto"
 
-
-def code(page: str, blocks: int = 1) -> str:
+def code(page: str, first: int = 1) -> str:
     """The first Python blocks of a page."""
-    found = re.findall(r"```python\n(.*?)```", (PAGES / page).read_text(), re.DOTALL)
-    return "\n".join(found[:blocks])
+    return "\n".join(blocks(f"docs/howto/{page}")[:first])
 
 
 def test_method(tmp_path):
@@ -32,16 +29,15 @@ def test_method(tmp_path):
 def test_a_trial_with_a_callback(tmp_path, monkeypatch):
     """The page's trial.yaml is one, and measures what the callback watches."""
     monkeypatch.chdir(tmp_path)
-    page = (PAGES / "libraries.md").read_text()
-    (trial,) = re.findall(r"```yaml\n(.*?)```", page, re.DOTALL)
+    (trial,) = blocks("docs/howto/libraries.md", language="yaml")
     Path("trial.yaml").write_text(trial.replace("rounds: 100", "rounds: 20"))
-    (block,) = (one for one in re.findall(r"```python\n(.*?)```", page, re.DOTALL) if "trial.yaml" in one)
+    (block,) = blocks("docs/howto/libraries.md", "trial.yaml")
     exec(block, {})
 
 
 def test_task_of_plain_parts():
     names: dict = {}
-    exec(code("task.md", blocks=2), names)
+    exec(code("task.md", first=2), names)
     task, data = names["wine"](seed=3, clients=5)
     inputs, labels = (column.numpy() for column in data.splits["test"])
     logits = inputs @ task.network.weight.detach().numpy().T + task.network.bias.detach().numpy()
@@ -53,8 +49,7 @@ def test_task_of_plain_parts():
 
 def test_task_of_a_loss():
     names: dict = {}
-    blocks = re.findall(r"```python\n(.*?)```", (PAGES / "task.md").read_text(), re.DOTALL)
-    (block,) = (one for one in blocks if "def median" in one)
+    (block,) = blocks("docs/howto/task.md", "def median")
     exec(block, names)
     task, data = names["median"](seed=3, clients=4, samples=5)
     points = data.splits["train"][0]
@@ -71,7 +66,7 @@ def test_participation_model():
     # Four standard errors of a share of 1,000 clients are 0.05.
     assert share == pytest.approx([0.2] * 5 + [0.8] * 2, abs=0.05)
     assert model.stationary[0] == pytest.approx(np.mean([0.2] * 5 + [0.8] * 2))
-    exec(code("participation-model.md", blocks=2), names)
+    exec(code("participation-model.md", first=2), names)
     plain = read("participation", names["participation"]).build(Population(10, seed=1))
     shares = [np.mean([len(plain.active(7 * week + day)) / 10 for week in range(400)]) for day in (0, 6)]
     assert shares == pytest.approx([0.2, 0.8], abs=0.03)
@@ -83,6 +78,6 @@ def test_results(tmp_path, monkeypatch):
     result = simulate(trial, folder=tmp_path / "runs" / "quickstart" / "mifa-seed0-3f2a91c07d")
     monkeypatch.chdir(tmp_path)
     names: dict = {}
-    exec(code("results.md", blocks=4), names)
+    exec(code("results.md", first=4), names)
     assert names["means"]["mifa"].iloc[-1] == pytest.approx(0.957, abs=1e-3)  # of the kept runs: this one is shorter
     assert names["accuracy"].item() == pytest.approx(result.history["test/accuracy"].iloc[-1])

@@ -4,13 +4,12 @@ import json
 import re
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
+from pages import blocks
 
 pytestmark = pytest.mark.full
 
-PAGE = Path(__file__).parents[2] / "docs" / "tutorial-own.md"
 PARTS = ("small", "sorted_by_label", "ramp", "lottery", "Weekdays", "LargestError", "Normalised")
 
 NOTEBOOK = """
@@ -48,7 +47,7 @@ Path("outputs.json").write_text(json.dumps(outputs))
 def run(tmp_path_factory):
     """The folder in which the page ran, and the outputs of its commands and Python cells."""
     folder = tmp_path_factory.mktemp("tutorial")
-    cells = re.findall(r"```\{code-cell\} python\n(.*?)```", PAGE.read_text(), re.DOTALL)
+    cells = blocks("docs/tutorial-own.md", language="{code-cell} python")
     done = subprocess.run(
         [sys.executable, "-c", NOTEBOOK], input=json.dumps(cells), cwd=folder, capture_output=True, text=True
     )

@@ -1,11 +1,11 @@
 """A figure as a specification and as a file."""
 
 import re
-from pathlib import Path
 from xml.etree import ElementTree
 
 import pandas as pd
 import pytest
+from pages import blocks
 
 from rollcall.benchmark.config.metric import Metric
 from rollcall.leaderboard.figures import ranking_curves, save
@@ -56,9 +56,7 @@ def test_no_file_is_kept_that_may_show_another_chart(chart, tmp_path, monkeypatc
 
 
 def test_the_chart_of_the_documentation_is_changed_as_it_says(tmp_path, monkeypatch):
-    page = (Path(__file__).parents[3] / "docs/howto/results.md").read_text(encoding="utf-8")
-    blocks = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
-    (code,) = (block for block in blocks if "figures import curves" in block)
+    (code,) = blocks("docs/howto/results.md", "figures import curves")
     monkeypatch.chdir(tmp_path)
     names: dict = {}
     exec(code, names)
