@@ -1,9 +1,13 @@
 """Trials of a second, and what stops them or follows them."""
 
+import gc
 import json
 import os
+from contextlib import contextmanager
 
 from lightning.pytorch import Callback
+
+from rollcall.benchmark.federation.module import Federation
 
 DIGITS = {
     "task": {"name": "digits", "clients": 8, "partition": {"name": "dirichlet", "alpha": 0.5}},
@@ -52,3 +56,20 @@ class Count(Callback):
             if self.number is None:
                 raise KeyboardInterrupt
             os.kill(os.getpid(), self.number)
+
+
+@contextmanager
+def no_federation_left():
+    """No federation made within is in memory at the end, although Python collects no cycles meanwhile."""
+
+    def federations():
+        return sum(type(item) is Federation for item in gc.get_objects())
+
+    gc.collect()
+    before = federations()
+    gc.disable()
+    try:
+        yield
+        assert federations() == before
+    finally:
+        gc.enable()

@@ -1,17 +1,16 @@
 """Trials that fail before their run starts, damaged folders, memory; metrics that no trial records."""
 
-import gc
 from datetime import timedelta
 
 import numpy as np
 import pytest
 from command import TINY
 from lightning.pytorch import Callback
+from runs import no_federation_left
 
 from rollcall import SettingError, Trial, simulate
 from rollcall.benchmark.config.metric import Metric
 from rollcall.benchmark.federation.build import build
-from rollcall.benchmark.federation.module import Federation
 from rollcall.benchmark.federation.run_folder import Damaged, RunFolder
 from rollcall.benchmark.sweep import jobs
 from rollcall.benchmark.sweep.jobs import check_metrics, recorded, run_job
@@ -69,20 +68,10 @@ def test_a_trial_that_fails_leaves_no_models_in_memory(store, monkeypatch):
 
     Lightning sets methods of the federation on a callback, which may live on, as under Ray.
     """
-
-    def federations():
-        return sum(type(item) is Federation for item in gc.get_objects())
-
     monkeypatch.setattr("rollcall.algorithms.fedavg.FedAvg.round", lambda *_: 1 / 0)
-    gc.collect()
-    before = federations()
-    gc.disable()
-    try:
-        folder, callback = RunFolder(store / "tiny" / TRIAL.name), Callback()
+    folder, callback = RunFolder(store / "tiny" / TRIAL.name), Callback()
+    with no_federation_left():
         assert "ZeroDivisionError" in run_job(TRIAL, folder.path, lambda: False, callbacks=[callback])
-        assert federations() == before
-    finally:
-        gc.enable()
 
 
 MEASURED = TINY["trial"] | {"rounds": 2, "evaluation": {"by": ["client"], "weights": ["availability"]}}

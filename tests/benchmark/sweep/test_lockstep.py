@@ -1,12 +1,10 @@
-import gc
-
 import numpy as np
 import pytest
 import torch
+from runs import no_federation_left
 
 from rollcall.benchmark.config.trial import Trial
 from rollcall.benchmark.federation.build import build
-from rollcall.benchmark.federation.module import Federation
 from rollcall.benchmark.federation.run_folder import RunFolder
 from rollcall.benchmark.federation.simulation import simulate
 from rollcall.benchmark.process import Interrupted
@@ -69,18 +67,8 @@ def test_a_trial_that_another_process_has_run_meanwhile_is_left_alone(tmp_path, 
 
 def test_a_group_leaves_no_models_in_memory(tmp_path):
     """Python alone would find them late: the next groups of a search would add theirs."""
-
-    def federations():
-        return sum(type(item) is Federation for item in gc.get_objects())
-
-    gc.collect()
-    before = federations()
-    gc.disable()
-    try:
+    with no_federation_left():
         assert run_lockstep([Job(trial("mifa", rate), "together", tmp_path) for rate in (0.1, 0.2)]) == {}
-        assert federations() == before
-    finally:
-        gc.enable()
 
 
 def test_trials_with_other_data_or_participation_do_not_run_together():
