@@ -19,13 +19,6 @@ from rollcall.tasks import digits
 from rollcall.tasks.partitions import dirichlet
 
 
-def test_proposition_1_for_two_clients():
-    for p2 in (0.05, 0.5, 1.0):
-        (row,) = fedpbc.prop1_limit(0, targets=np.array([0, 100]), probability=np.array([0.5, p2])).to_dict("records")
-        assert row["x"] == pytest.approx(150 * p2 / (1 + p2), rel=1e-12)
-        assert row["train/bias"] == pytest.approx(150 * p2 / (1 + p2) - 50, abs=1e-12)
-
-
 def test_the_limit_of_four_clients_is_that_of_all_their_rounds():
     p, u = np.array([0.1, 0.4, 0.7, 1.0]), np.array([3.0, -1.0, 8.0, 5.0])
     rounds = np.array(list(product([0, 1], repeat=4)))[1:]  # without the empty one
@@ -50,23 +43,19 @@ def of_small_rate(p, lag):
     return b / (1 - a)
 
 
-def test_the_limit_with_varying_probabilities_is_that_of_a_small_rate():
-    p, u = np.array([0.5, 0.9]), np.array([0.0, 100.0])
-    x = of_small_rate(p, np.zeros(2))
-    (row,) = fedpbc.prop1_limit(0, targets=u, probability=p, gamma=0.4).to_dict("records")
+@pytest.mark.parametrize(("lag", "sign"), [(0, 1), (20, -1)])
+def test_the_limit_with_varying_probabilities_is_that_of_a_small_rate(lag, sign):
+    """Also if the two vary against each other. E[p1 p2] = 0.45 (0.6^2 +- 0.4^2 / 2)."""
+    p, u, lags = np.array([0.5, 0.9]), np.array([0.0, 100.0]), np.array([0, lag])
+    x = of_small_rate(p, lags)
+    (row,) = fedpbc.prop1_limit(0, targets=u, probability=p, gamma=0.4, lag=lags).to_dict("records")
     assert row["x"] == pytest.approx(x, abs=0.05)
     assert row["off"] == pytest.approx(abs(x - 50), abs=0.05)
+    numerators = np.array([0.3, 0.54]) - 0.45 * (0.36 + sign * 0.08) / 2
+    assert row["x"] == pytest.approx(100 * numerators[1] / numerators.sum(), rel=1e-12)
     (mean,) = fedpbc.prop1_limit(0, targets=u, probability=p, gamma=0.4, period=1).to_dict("records")
     assert mean["x"] == pytest.approx(100 * (0.54 - 0.081) / (0.3 + 0.54 - 0.162), rel=1e-12)  # of 0.3 and 0.54
     assert abs(row["x"] - mean["x"]) > 0.5
-
-
-def test_the_limit_with_opposed_variations_is_that_of_a_small_rate():
-    p, u, lag = np.array([0.5, 0.9]), np.array([0.0, 100.0]), np.array([0, 20])
-    (row,) = fedpbc.prop1_limit(0, targets=u, probability=p, gamma=0.4, lag=lag).to_dict("records")
-    assert row["x"] == pytest.approx(of_small_rate(p, lag), abs=0.05)
-    numerators = np.array([0.3, 0.54]) - 0.45 * (0.36 - 0.08) / 2  # E[p1 p2] = 0.45 (0.6^2 - 0.4^2 / 2)
-    assert row["x"] == pytest.approx(100 * numerators[1] / numerators.sum(), rel=1e-12)
 
 
 def test_probabilities_are_those_of_the_data_set():
