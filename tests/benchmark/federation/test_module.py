@@ -90,20 +90,20 @@ class Patch(Callback):
 
 
 def test_a_round_comes_to_a_gradient_in_six_hops(monkeypatch):
-    hops = []
+    hops = 0
 
     def differentiate(self, batch):
+        nonlocal hops
         frame = sys._getframe()
-        while frame.f_code.co_name != "training_step":
-            if "rollcall" in Path(frame.f_code.co_filename).parts:  # the checks of types in tests have frames too
-                hops.append(frame.f_code.co_name)
+        while frame.f_code.co_name != "training_step":  # the checks of types in tests have frames too
+            hops += "rollcall" in Path(frame.f_code.co_filename).parts
             frame = frame.f_back
         raise ZeroDivisionError
 
     trial = DIGITS | {"algorithm": "fedavg", "numerics": {"engine": "auto", "device": "cpu"}}
     with pytest.raises(ZeroDivisionError):
         simulate(trial, callbacks=[Patch(monkeypatch, differentiate)])
-    assert hops[::-1] == ["round", "sgd", "train", "all_steps"]  # and this function
+    assert hops == 4  # between `training_step` and this function
 
 
 def test_who_reads_metrics_finds_them(tmp_path):

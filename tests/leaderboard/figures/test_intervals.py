@@ -1,5 +1,6 @@
 """Figures of rows with an interval, and of points: what is drawn, by hand. A half width is t(0.975, 2) s / sqrt(3) = 2.48414 s."""
 
+from itertools import product
 from types import SimpleNamespace
 
 import numpy as np
@@ -33,38 +34,33 @@ def scale(view, channel="x"):
 
 def test_measured_numbers_are_multiples_of_printed_ones(monkeypatch):
     """FedAvg has 0.6 and MIFA 0.8, both with s = 0.1, and the difference is 0.2 for every seed."""
-    numbers = [
-        Printed({"participation": where, "algorithm": method}, ACCURACY, value, None)
-        for where, method, value in (("often", "fedavg", 0.75), ("often", "mifa", 0.5), ("seldom", "mifa", 0.1))
-    ]
+    both = product(("often", "seldom"), ("fedavg", "mifa"))
+    labels = [{"participation": where, "algorithm": method} for where, method in both]
+    numbers = [Printed(cell, ACCURACY, value, None) for cell, value in zip(labels, (0.75, 0.5, -2.0, 0.1), strict=True)]
     monkeypatch.setattr(intervals, "printed", lambda experiment: numbers)
     stated = {"tag": "paper", "statement": "PBC-31", "section": "VII", "printed": 0.4}
     stated["where"] = {"participation": "often"}
     claims = tuple(claim.model_copy(update=stated) for claim in COMPARED.claims)
-    made = COMPARED.model_copy(update={"name": "fedpbc/fig", "claims": claims, "reported": ()})
+    trial = COMPARED.trial | {"rounds": 2000}
+    made = COMPARED.model_copy(update={"name": "fedpbc/fig", "trial": trial, "claims": claims, "reported": ()})
     chart = printed_chart([Judged(made, runs(made, ends))])
-    assert [row["row"].removeprefix("A figure: ") for row in drawn(chart)] == [
-        "PBC-31", "often, FedAvg, test accuracy", "often, MIFA, test accuracy", "seldom, MIFA, test accuracy",
-    ]  # fmt: skip
-    assert [row["line"] for row in drawn(chart)] == ["FedPBC"] * 4
+    shown = [f"{where}, {name}, test accuracy" for where in ("often", "seldom") for name in ("FedAvg", "MIFA")]
+    names = [f"A figure: {row}" for row in ("PBC-31", *shown)]
+    assert [row["row"] for row in drawn(chart)] == names
+    assert [row["line"] for row in drawn(chart)] == ["FedPBC"] * 5
     found = np.array([[row[name] for name in ("value", "low", "high")] for row in drawn(chart)])
     assert found == pytest.approx(
         np.array([
             [0.5, 0.5, 0.5],
             [0.8, 0.351586 / 0.75, 0.848414 / 0.75],
             [1.6, 0.551586 / 0.5, 1.048414 / 0.5],
+            [-0.3, -0.848414 / 2, -0.351586 / 2],
             [3, 3, 3],  # 8, at the edge
         ]),
         rel=1e-5,
     )  # fmt: skip
-
-
-def test_multiples_of_a_negative_number_keep_their_order():
-    """-0.1 with s = 0.1 ends at -0.348414 and 0.148414."""
-    quantity = estimate([-0.2, -0.1, 0.0])
-    row = intervals._multiple(COMPARED, ["here"], (50, 1000), quantity, -0.2)
-    assert row["row"] == "A figure: here, 50 of 1,000 rounds"
-    assert [row[name] for name in ("value", "low", "high")] == pytest.approx([0.5, -0.742069, 1.742069], rel=1e-5)
+    short = drawn(printed_chart([Judged(made, runs(made, ends, rounds=1000))]))
+    assert [row["row"] for row in short] == [f"{name}, 1,000 of 2,000 rounds" for name in names]
 
 
 def test_mean_ranks_have_the_interval_over_seeds():
