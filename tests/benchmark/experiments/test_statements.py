@@ -6,11 +6,11 @@ from itertools import pairwise, product
 import numpy as np
 import pytest
 import torch
-from clients import Clients
+from clients import Clients, rounds_of
 from scipy import optimize
 from separation_oracle import brute_separation, separation_chain
 
-from rollcall.algorithms import FedPBC, Round
+from rollcall.algorithms import FedPBC
 from rollcall.benchmark.experiments.ca_fed import analyses as ca_fed
 from rollcall.benchmark.experiments.fedpbc import analyses as fedpbc
 from rollcall.benchmark.experiments.harrak import analyses as harrak
@@ -45,20 +45,14 @@ def test_rho_of_independent_clients_by_hand():
 def test_fedpbc_bounds_are_those_of_the_method_over_all_roll_calls(steps):
     """Both sides of Theorem 1 and Lemma 4 from the method itself, over all sequences of active sets of three rounds."""
     u, h, p, lr, T = np.array([1.0, 4.0, -2.0]), np.array([1.0, 2.0, 1.5]), np.array([0.3, 0.8, 0.5]), 0.01, 3
-    method, work = FedPBC(), Clients(u[:, None], h, steps, lr)
     sets = [np.flatnonzero(on) for on in product([0, 1], repeat=3)]
     gradient = apart = 0.0
     for sequence in product(sets, repeat=T - 1):
         chance = np.prod([np.where(np.isin(range(3), A), p, 1 - p).prod() for A in sequence])
-        x = torch.zeros(1, dtype=torch.float64)
-        state = method.init(x, 3)
-        for t, A in enumerate([*sequence, []]):
-            mean = state.models.mean().item()
-            gradient += chance * np.mean(h * (mean - u)) ** 2 / T
-            apart += chance * state.models.numpy().var() / T
-            call = Round(t, torch.tensor(A, dtype=torch.int64), lr, torch.full((3,), 1 / 3, dtype=torch.float64))
-            update, state = method.round(state, x, call, work)
-            x = x if update is None else x + update
+        run = rounds_of(FedPBC(), u[:, None], h, sequence, steps, lr)
+        for models in (np.zeros((3, 1)), *(state.models.numpy() for *_, state in run)):
+            gradient += chance * np.mean(h * (models.mean() - u)) ** 2 / T
+            apart += chance * models.var() / T
     found = row(fedpbc.fedpbc_bounds(5, problem=np.stack([u, h, p]), lr=lr, rounds=T, steps=steps))
     assert found["gradient"] == pytest.approx(gradient, rel=1e-12)
 
@@ -80,7 +74,7 @@ def test_fedpbc_bounds_are_those_of_the_method_over_all_roll_calls(steps):
     assert found["rate"] == pytest.approx(lr * 108 * 4 * steps**3 * (beta2 + 1) * (1 + kappa**2 * 4) / (1 - rho**0.5))
 
     x = best + 3 * u.std() * stream(5, "fedpbc bounds").standard_normal((1000, 3))
-    after = work.sgd(torch.arange(3), torch.from_numpy(x.T)).numpy().T
+    after = Clients(u[:, None], h, steps, lr).sgd(torch.arange(3), torch.from_numpy(x.T)).numpy().T
     F = [(h * (points.mean(axis=1, keepdims=True) - u) ** 2).mean(axis=1) / 2 for points in (x, after)]
     squared = (h * (x.mean(axis=1, keepdims=True) - u)).mean(axis=1) ** 2
     bound = -lr * steps / 3 * squared + lr * steps * 4 * x.var(axis=1)
