@@ -25,7 +25,7 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from rollcall.algorithms.base import Algorithm, LocalWork, Nothing, Properties, Round, State, Vector
+from rollcall.algorithms.base import Algorithm, LocalWork, Nothing, Properties, Round, Rounds, State, Traffic, Vector
 
 PRIOR = 1.0  # n and n'
 
@@ -111,7 +111,13 @@ class AvailabilityAware(Algorithm[State]):
 
 @dataclass(frozen=True)
 class AvailabilityWeighted(AvailabilityAware[Watch | Nothing]):
-    """Base class of methods that weight clients by their long-run availability, and store nothing else."""
+    """Base class of methods that weight clients by their long-run availability, and store nothing else.
+
+    Attributes:
+        watch: number of rounds that only observe, before training starts; no client is contacted.
+    """
+
+    watch: Rounds = 0
 
     ends: ClassVar[Properties] = Properties()
     """The method's properties, except those that depend on `oracle`."""
@@ -134,10 +140,13 @@ class AvailabilityWeighted(AvailabilityAware[Watch | Nothing]):
     ) -> tuple[Vector | None, Watch | Nothing]:
         seen = observed(state, call)
         A, q = self.weights(self.availability(seen, call), call)
-        if len(A) == 0:
+        if len(A) == 0 or call.t < self.watch:
             return None, seen
         D = work.sgd(A, x.expand(len(A), -1)) - x
         return q @ D, seen
+
+    def traffic(self, state: Watch | Nothing, call: Round) -> Traffic:
+        return Traffic(up=0, down=0) if call.t < self.watch else super().traffic(state, call)
 
 
 def observed(state: Watch | Nothing, call: Round) -> Watch | Nothing:

@@ -23,7 +23,7 @@ Differences from the paper:
     `unbiased`. With one level in M they only scale the server's rate.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from jaxtyping import Bool, Float, Int
@@ -44,8 +44,8 @@ class MoreAvailable(AvailabilityWeighted):
         return A, (call.alpha / pi)[A]
 
     def traffic(self, state: Watch | Nothing, call: Round) -> Traffic:
-        a = int(_more_available(self.availability(state, call))[call.active].sum())
-        return Traffic(up=a, down=a)
+        of_more = _more_available(self.availability(state, call))[call.active]
+        return super().traffic(state, replace(call, active=call.active[of_more]))
 
 
 def _more_available(pi: Float[Tensor, "m"]) -> Bool[Tensor, "m"]:

@@ -1,10 +1,11 @@
 """Which minibatches each method computes, and CA-Fed by hand; `test_against_numpy` has the numbers of all methods."""
 
+import numpy as np
 import pytest
 import torch
 from clients import Clients
 
-from rollcall.algorithms import ALGORITHMS, KNOWLEDGE, CAFed, Round, Traffic
+from rollcall.algorithms import ALGORITHMS, KNOWLEDGE, AdaFed, CAFed, MoreAvailable, Round, Traffic, Unbiased
 
 MOVES = torch.tensor([[1.0, 0.0], [0.0, 2.0], [-4.0, 6.0]], dtype=torch.float64)
 
@@ -78,6 +79,26 @@ def test_ca_fed_watches_before_it_trains():
     update, state = method.round(state, X, call([0, 2], t=2), work)
     assert update.tolist() == pytest.approx([(1 / (4 / 5) - 4 / (3 / 5)) / 3, 6 / (3 / 5) / 3])
     assert method.traffic(state, call([0, 2], t=2)) == Traffic(up=2, down=2)
+
+
+@pytest.mark.parametrize("kind", [Unbiased, AdaFed, MoreAvailable])
+def test_baselines_watch_before_they_train(kind):
+    """The same roll call: estimates of 4/5, 1/5 and 3/5, whose mean is 8/15."""
+    method, work = kind(oracle=False, watch=2), Fixed()
+    state = method.init(X, 3)
+    for t, active in enumerate([[0], [0, 2]]):
+        update, state = method.round(state, X, call(active, t=t), work)
+        assert update is None
+        assert method.traffic(state, call(active, t=t)) == Traffic(up=0, down=0)
+    assert work.asked == []
+    update, state = method.round(state, X, call([0, 2], t=2), work)
+    q = np.array([5 / 4, 5 / 3]) / 3
+    q = q / q.sum() if kind is AdaFed else q
+    assert update.tolist() == pytest.approx((q @ MOVES[[0, 2]].numpy()).tolist())
+    assert method.traffic(state, call([0, 2], t=2)) == Traffic(up=2, down=2)
+    update, state = method.round(state, X, call([1], t=3), work)
+    assert (update is None) == (kind is MoreAvailable)  # 2/6 is below the mean of 4/6, 2/6 and 3/6
+    assert method.traffic(state, call([1], t=3)) == Traffic(*[int(kind is not MoreAvailable)] * 2)
 
 
 def test_ca_fed_takes_the_mean_loss_for_clients_that_were_never_active():
