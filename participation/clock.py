@@ -16,7 +16,7 @@ from math import inf
 from typing import TypeAlias
 
 import numpy as np
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Bool, Float, Int, Real
 from scipy.special import ndtr, ndtri, roots_legendre
 
 from rollcall.participation.base import Participation, Population, check, stream
@@ -177,7 +177,7 @@ class Clocked(Participation):
         with np.errstate(divide="ignore", invalid="ignore"):  # the time of a client without samples may be 0
             return np.asarray(ndtr(np.log(end / T) / self.jitter))
 
-    def _thinned(self, p: Float[np.ndarray, "m"] | None) -> Float[np.ndarray, "m"] | None:
+    def _thinned(self, p: Real[np.ndarray, "m"] | None) -> Float[np.ndarray, "m"] | None:
         """Of probabilities p to be available, those to be in time; None if unknown."""
         if p is None or (self.first is not None and not self.available.independent):
             return None
