@@ -67,15 +67,21 @@ def test_ca_fed_leaves_a_client_without_held_out_samples_out_of_the_mean():
     assert after.Fh.isinf().all()
 
 
-def test_ca_fed_watches_before_it_trains():
-    """Client 0 is there in rounds 0, 1 and 2, client 2 in 1 and 2; with a round on and one off before, of 3 + 2."""
-    method, work = CAFed(oracle=False, watch=2), Fixed()
+def watched(method, work):
+    """The state after two rounds in which the method only observes."""
     state = method.init(X, 3)
     for t, active in enumerate([[0], [0, 2]]):
         update, state = method.round(state, X, call(active, t=t), work)
         assert update is None
         assert method.traffic(state, call(active, t=t)) == Traffic(up=0, down=0)
     assert work.asked == []
+    return state
+
+
+def test_ca_fed_watches_before_it_trains():
+    """Client 0 is there in rounds 0, 1 and 2, client 2 in 1 and 2; with a round on and one off before, of 3 + 2."""
+    method, work = CAFed(oracle=False, watch=2), Fixed()
+    state = watched(method, work)
     update, state = method.round(state, X, call([0, 2], t=2), work)
     assert update.tolist() == pytest.approx([(1 / (4 / 5) - 4 / (3 / 5)) / 3, 6 / (3 / 5) / 3])
     assert method.traffic(state, call([0, 2], t=2)) == Traffic(up=2, down=2)
@@ -85,12 +91,7 @@ def test_ca_fed_watches_before_it_trains():
 def test_baselines_watch_before_they_train(kind):
     """The same roll call: estimates of 4/5, 1/5 and 3/5, whose mean is 8/15."""
     method, work = kind(oracle=False, watch=2), Fixed()
-    state = method.init(X, 3)
-    for t, active in enumerate([[0], [0, 2]]):
-        update, state = method.round(state, X, call(active, t=t), work)
-        assert update is None
-        assert method.traffic(state, call(active, t=t)) == Traffic(up=0, down=0)
-    assert work.asked == []
+    state = watched(method, work)
     update, state = method.round(state, X, call([0, 2], t=2), work)
     q = np.array([5 / 4, 5 / 3]) / 3
     q = q / q.sum() if kind is AdaFed else q
