@@ -9,7 +9,7 @@ Aggregation Weights* (IEEE TNSE 2022), as the CA-Fed paper uses it (Rodio et al.
     D_i  = x_i(K) - x                                     for i in A
     q_i  = (alpha_i / pi_i) / sum over j in A of alpha_j / pi_j
     x   += eta_g * sum over A of q_i D_i
-    A empty: x stays
+    A empty: x stays. In the first `watch` rounds, too: the server only observes
 
 Cost:
     a K gradients; a models up, a down; memory 0, with estimates 5 m + 1.

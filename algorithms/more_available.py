@@ -9,7 +9,7 @@ Availability* (CA-Fed; IEEE/ACM ToN 2024), the baseline "More available" of sect
 
     D_i  = x_i(K) - x                                  for i in A and M
     x   += eta_g * sum over A and M of (alpha_i / pi_i) D_i
-    A and M empty: x stays
+    A and M empty: x stays. In the first `watch` rounds, too: the server only observes
 
 Cost:
     a' K gradients; a' models up, a' down, where a' of the active clients are in M; memory 0, with estimates 5 m + 1.

@@ -8,7 +8,7 @@ Availability* (CA-Fed; IEEE/ACM ToN 2024), the baseline "Unbiased" of section V-
 
     D_i  = x_i(K) - x                                  for i in A
     x   += eta_g * sum over A of (alpha_i / pi_i) D_i
-    A empty: x stays
+    A empty: x stays. In the first `watch` rounds, too: the server only observes
 
 Cost:
     a K gradients; a models up, a down; memory 0, with estimates 5 m + 1.

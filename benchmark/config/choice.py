@@ -403,10 +403,9 @@ def as_written(value: Any) -> Any:
 
 def fields_of(value: Any) -> dict[str, Any]:
     """The fields of a dataclass that are not at their defaults, by name."""
-    defaults: dict[str, Any] = {field.name: field.default for field in dataclasses.fields(value) if field.init}
-    values = {name: getattr(value, name) for name in defaults}
-    changed = {name: one for name, one in values.items() if one is not defaults[name]}
-    return {name: one for name, one in changed.items() if not np.array_equal(one, defaults[name])}
+    fields: list[Any] = [field for field in dataclasses.fields(value) if field.init]
+    values = ((field.name, getattr(value, field.name), field.default) for field in fields)
+    return {name: one for name, one, default in values if one is not default and not np.array_equal(one, default)}
 
 
 def kind_of(name: str) -> str:
