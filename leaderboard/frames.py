@@ -39,12 +39,13 @@ def history(stores: Path | str | Iterable[Path | str], experiment: str) -> pd.Da
     Returns:
         columns `trial`, `source`, `state`, each axis of the grid, `seed`, `round`, `metric` and `value`.
     """
-    tables = []
-    for run, ids, labels in _labelled(stores, experiment):
-        long = run.history.rename_axis("round").reset_index().melt("round", var_name="metric").dropna()
-        tables.append(long.assign(**ids, **labels))
-    whole = pd.concat(tables, ignore_index=True) if tables else pd.DataFrame(columns=["round", "metric", "value"])
-    return whole[[*(name for name in whole if name not in ("round", "metric", "value")), "round", "metric", "value"]]
+    found = list(_labelled(stores, experiment))
+    if not found:
+        return pd.DataFrame(columns=["round", "metric", "value"])
+    rows = pd.concat([run.history for run, *_ in found], keys=range(len(found)), names=["run", "round"]).reset_index()
+    long = rows.melt(["run", "round"], var_name="metric").dropna().sort_values("run", kind="stable", ignore_index=True)
+    told = pd.DataFrame([{**ids, **labels} for _, ids, labels in found])
+    return pd.concat([told.loc[long.pop("run")].reset_index(drop=True), long], axis="columns")
 
 
 def _labelled(

@@ -98,7 +98,7 @@ def test_heterogeneity_at_the_minimisers_of_scipy():
             ]
             return sum(value for value, _ in terms), sum(gradient for _, gradient in terms)
 
-        found = minimize(total, np.zeros(610), jac=True, method="BFGS", options={"gtol": 1e-7})
+        found = minimize(total, np.zeros(610), jac=True, method="L-BFGS-B", options={"ftol": 0, "gtol": 1e-7})
         return np.array([loss(*split(found.x), x, y, 0.1) for x, y in clients])
 
     alone = np.array([least([1, 0])[0], least([0, 1])[1]])
