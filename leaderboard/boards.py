@@ -14,7 +14,7 @@ from rollcall.benchmark.config.grid import grid_points
 from rollcall.benchmark.config.metric import Metric
 from rollcall.benchmark.config.text import counted
 from rollcall.leaderboard import render
-from rollcall.leaderboard.cells import cells, key_of, own_methods, planned_rounds, searches
+from rollcall.leaderboard.cells import cells, key_of, own_methods, planned_rounds, searches, with_own_methods
 from rollcall.leaderboard.paper.claims import ClaimResult
 from rollcall.leaderboard.paper.experiment import Claim, PaperExperiment, printed
 from rollcall.leaderboard.paper.reproduction import Judged
@@ -132,7 +132,7 @@ def ranking_board(
     runs = in_ranking(experiment, runs)
     if not runs:
         raise NoRuns(experiment, store)
-    grid = axes(experiment)
+    grid = axes(experiment, runs)
     runs = selected(runs, grid, conditions)
     complete = [run for run in runs if run.diverged or all(run.has(metric) for metric in metrics)]
     unmeasured = [metric for metric in metrics if not any(run.has(metric) for run in runs)] or metrics
@@ -167,8 +167,11 @@ def in_ranking(experiment: PaperExperiment, runs: list[Run]) -> list[Run]:
     """The runs that count in a ranking: of kept ones those that the table shows.
 
     Beside the user's own runs of an experiment without a paper these are the kept runs of other cells, under conditions
-    and after rounds that the user's runs have.
+    and after rounds that the user's runs have. Of a variant its own runs count, without those after `--set`.
     """
+    if experiment.variant:
+        inside = {key_of(point.spec) for point in grid_points(with_own_methods(experiment, runs))}
+        runs = [run for run in runs if key_of(run.spec) in inside]
     users = [run for run in runs if run.source == "own"]
     if len(users) == len(runs):
         return runs

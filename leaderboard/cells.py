@@ -168,7 +168,7 @@ def cells(experiment: Experiment, runs: Iterable[Run]) -> list[Cell]:
     run under the experiment follow as cells of their own.
     """
     runs = list(runs)
-    grid = grid_points(_with_own_methods(experiment, runs))
+    grid = grid_points(with_own_methods(experiment, runs))
     # of equally long ones the later
     longest = {(run.source, run.digest): run for run in sorted(runs, key=lambda run: run.rounds)}
     by_labels: dict[Labels, list[GridPoint]] = {}
@@ -196,7 +196,7 @@ def cells(experiment: Experiment, runs: Iterable[Run]) -> list[Cell]:
 
 def searches(experiment: Experiment, runs: Sequence[Run]) -> dict[str, str]:
     """The experiment in which a search found settings of a cell, by `key_of` the cell."""
-    grid = grid_points(_with_own_methods(experiment, runs))
+    grid = grid_points(with_own_methods(experiment, runs))
     return {key_of(point.spec): point.searched for point in grid if point.searched}
 
 
@@ -221,7 +221,7 @@ def after_equal_rounds(cell: Cell, other: Cell) -> tuple[Cell, Cell]:
     return cell.until(rounds), other.until(rounds)
 
 
-def _with_own_methods(experiment: Experiment, runs: Sequence[Run]) -> Experiment:
+def with_own_methods(experiment: Experiment, runs: Sequence[Run]) -> Experiment:
     """The experiment with the user's own methods among its algorithms."""
     methods = own_methods(runs)
     return experiment.joined("algorithm", methods) if methods else experiment

@@ -54,8 +54,10 @@ def _labelled(
     """The runs of all stores, and the kept ones that no store has, each with what it is, its seed and its labels."""
     chosen = Experiment.read(experiment)
     folders = [stores] if isinstance(stores, str | Path) else stores
-    grid = [axis for axis in axes(chosen) if {*axis.labels.values()} != {""}]  # without the panel of a single one
-    runs = [*unarchive(chosen.home), *(run for folder in folders for run in own(Path(folder), chosen.home))]
-    for run in {run.digest: run for run in runs}.values():  # of one digest the last: a store's run, not the kept one
+    found = [*unarchive(chosen.home), *(run for folder in folders for run in own(Path(folder), chosen.home))]
+    runs = [*{run.digest: run for run in found}.values()]  # of one digest the last: a store's run, not the kept one
+    grid = [axis for axis in axes(chosen, runs) if {*axis.labels.values()} != {""}]  # no panel of a single one
+    for run in runs:
         ids = {"trial": run.digest, "source": run.source, "state": "diverged" if run.diverged else "finished"}
-        yield run, ids, {axis.name: axis.label(run.settings) for axis in grid} | {"seed": int(run.tags["seed"])}
+        labels = {axis.name: axis.label(run.settings) or run.settings.get(axis.name) for axis in grid}
+        yield run, ids, labels | {"seed": int(run.tags["seed"])}

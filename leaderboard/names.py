@@ -60,7 +60,7 @@ def label_name(axis: str, label: str) -> str:
     is written, without the path of a user's file.
     """
     base, number, options = _parts(label)
-    own = re.fullmatch(r".*[.]\w+:(\w+)", base)
+    own = re.fullmatch(r".*[.]\w+:([^\W\d]\w*)", base)
     words = _entry(axis, base).get("name", own[1] if own else "")
     if not words:
         return label

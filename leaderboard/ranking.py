@@ -11,7 +11,7 @@ from rollcall.benchmark.config.errors import SettingError
 from rollcall.benchmark.config.experiment import Experiment
 from rollcall.benchmark.config.grid import grid_points, set_by
 from rollcall.benchmark.config.metric import DIRECTIONS, Metric, direction_of
-from rollcall.leaderboard.cells import Cell, key_of
+from rollcall.leaderboard.cells import Cell, key_of, with_own_methods
 from rollcall.leaderboard.runs import Run, Settings
 
 METHOD = "algorithm"
@@ -51,8 +51,9 @@ class Axis:
         return self.labels.get(self.part(settings))
 
 
-def axes(experiment: Experiment) -> list[Axis]:
-    """The panel, and the axes of the grid without the seed, in the order of the file."""
+def axes(experiment: Experiment, runs: Sequence[Run] = ()) -> list[Axis]:
+    """The panel, and the axes of the grid without the seed, in the file's order. Own methods of runs are on one."""
+    experiment = with_own_methods(experiment, runs)
     paths = {"panel": OF_PANEL} | set_by(experiment)
     made = {name: Axis(name, settings, {}) for name, settings in paths.items() if name != "seed"}
     for point in grid_points(experiment):
@@ -80,6 +81,8 @@ def only(runs: Sequence[Run], axes: Sequence[Axis], conditions: Mapping[str, Seq
         for value in values:
             if not any(_is_among(value, own) for own in texts):
                 settings = dict.fromkeys([*by_name, *(key for run in runs for key in run.settings)])
+                if axis and not present:
+                    raise SettingError(f"only: {name!r} is not allowed; after --set or --tuned no run is on it")
                 at, wrong, allowed = (f"only {name}", value, present) if present else ("only", name, settings)
                 raise SettingError(f"{at}: {wrong!r} is not allowed; must be one of {', '.join(allowed)}")
         kept = [run for run, own in zip(kept, texts, strict=True) if any(_is_among(value, own) for value in values)]
@@ -134,7 +137,8 @@ class Ranking:
         """The shortest end of a setting's dotted name that no other varying setting has."""
         parts = setting.split(".")
         ends = [".".join(parts[start:]) for start in reversed(range(len(parts)))]
-        return next(end for end in ends if sum(f".{other}".endswith(f".{end}") for other in self.settings) == 1)
+        others = [f".{other}" for other in self.settings]
+        return next((end for end in ends if sum(other.endswith(f".{end}") for other in others) == 1), setting)
 
 
 def rank(
@@ -198,7 +202,7 @@ def row_labels(cells: Sequence[dict[str, str]], axes: Sequence[Axis]) -> list[tu
 
 def _is_among(value: Any, texts: Sequence[str]) -> bool:
     """Whether a value is one of these texts; a class of a user's file may be named without its file."""
-    wanted = value if isinstance(value, str) else flatten({"": value})[""]
+    wanted = value if isinstance(value, str) else flatten({"": value}).get("", "")
     return any(is_label(text, value) or wanted in (text, text.rpartition(":")[2]) for text in texts)
 
 
@@ -235,8 +239,8 @@ def _differing(cells: Sequence[dict[str, str]]) -> list[str]:
 
 def _method(cell: dict[str, str], cells: Sequence[dict[str, str]], options: Sequence[str]) -> str:
     """The class of a cell's method, with its file if another method has the same name, and these of its options."""
-    method, methods = cell[METHOD], {other[METHOD] for other in cells}
+    method, *others = (one.get(METHOD) or one["analysis"] for one in (cell, *cells))
     name = method.rpartition(":")[2]
-    is_unique = [other.rpartition(":")[2] for other in methods].count(name) == 1
+    is_unique = [other.rpartition(":")[2] for other in {*others}].count(name) == 1
     chosen = [f"{key.removeprefix(f'{METHOD}.')}={cell[key]}" for key in options if key in cell]
     return " ".join([name if is_unique else method, *chosen])

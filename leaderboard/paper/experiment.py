@@ -169,8 +169,10 @@ class PaperExperiment(Experiment):
         content, beside = load_yaml(path), path.with_suffix(".claims.yaml")
         if not isinstance(content, dict) or not beside.is_file():
             return content
-        told = load_yaml(beside)
-        of_variants = told.pop("variants", {})
+        told = load_yaml(beside) or {}
+        if not isinstance(told, dict):
+            raise SettingError(f"{beside.name}: {told!r} is not allowed; must be a mapping, such as `claims: [...]`")
+        of_variants = told.pop("variants", None) or {}
         allowed = cls.model_fields.keys() - Experiment.model_fields.keys()
         for key in told.keys() - allowed:
             raise SettingError(f"{beside.name}: {key} is not allowed; must be one of {', '.join(sorted(allowed))}")

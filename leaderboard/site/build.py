@@ -190,7 +190,7 @@ def collect(
     complete = [run for run in runs if run.diverged or all(run.has(metric) for metric in metrics)]
     if not complete:
         return Shown(experiment, name)
-    ranking = rank(complete, metrics, last_rounds, axes(experiment), planned_rounds(experiment))
+    ranking = rank(complete, metrics, last_rounds, axes(experiment, runs), planned_rounds(experiment))
     shown = Shown(experiment, name, ranking.cells, reproduction.origin(complete))
     figure = _figure(ranking_curves, ranking, "", experiment.report)
     return replace(shown, tables=[("", ranking_table(ranking), 0)], figure=figure)

@@ -92,7 +92,8 @@ def leaderboard(
     chosen = boards.with_report(stated, metric or [], last_rounds)
     conditions = parse_all("only", only or [])
     is_paper = bool(chosen.source) and not (against or overall)
-    columns = [*chosen.metrics, *COSTS] if is_paper else None  # a ranking may need any of them
+    # A ranking may need any of them, and what a misspelt one could be.
+    columns = [*chosen.metrics, *COSTS] if is_paper and not metric else None
     beside = bool(chosen.source or against or overall)
     runs = finished(chosen.home, store, mine or not beside, columns, mlflow)
     if not (runs or mine or mlflow):
@@ -111,7 +112,7 @@ def leaderboard(
         if chosen.source:
             view = boards.in_view(chosen, runs, conditions)
         else:
-            view = (chosen, selected(boards.in_ranking(chosen, runs), axes(chosen), conditions))
+            view = (chosen, selected(boards.in_ranking(chosen, runs), axes(chosen, runs), conditions))
         _pages(html, *view, experiment, store, whole)
     if as_json:
         print(json.dumps(board.data, indent=1))
@@ -283,7 +284,7 @@ def _cells(experiment: PaperExperiment, a: str, b: str, runs: "list[Run]", metri
     variants = {PAPER: experiment} | {name: experiment.as_(name) for name in experiment.variants}
     if not experiment.source and not {a, b} & {*variants}:
         complete = [run for run in runs if run.diverged or run.has(metric)]
-        ranking = rank(complete, [metric], experiment.report.last_rounds, axes(experiment)) if complete else None
+        ranking = rank(complete, [metric], experiment.report.last_rounds, axes(experiment, runs)) if complete else None
         return {experiment.name: by_condition(ranking) if ranking else []}
     if a in variants and b in variants:
         return {experiment.name: versions({name: cells(variants[name], runs) for name in (a, b)})}

@@ -12,6 +12,7 @@ import pytest
 
 from rollcall.benchmark.search.board import Board
 from rollcall.leaderboard import standing
+from rollcall.leaderboard.frames import runs
 from tests.support.command import rollcall, write
 from tests.support.results import keep
 
@@ -101,6 +102,74 @@ def test_kept_runs_of_other_cells_stand_beside_the_users(tmp_path, monkeypatch, 
     alone = json.loads(rollcall(capsys, "leaderboard", path, "--json")[1])["rows"]
     assert [row["labels"]["algorithm"] for row in alone] == ["fedpbc"]
     assert "must be one of fedpbc" in rollcall(capsys, "leaderboard", path, "--against", "fedavg", "--mine")[2]
+
+
+def test_a_method_of_ones_own_is_on_the_axes_of_a_ranking(tmp_path, monkeypatch, capsys):
+    """Panels are told apart by their probabilities; after `--set` no run is of a panel."""
+    monkeypatch.chdir(tmp_path)
+    Path("mine.py").write_text("from rollcall.algorithms.fedavg import FedAvg\n\n\nclass Mine(FedAvg):\n    pass\n")
+    panels = {str(p): {"trial": {"participation": {"name": "bernoulli", "probability": p}}} for p in (0.9, 0.2)}
+    path = write(tmp_path, "mine", panels=panels)
+    options = ("--algorithm", "mine.py:Mine", "--seeds", "0", "--rounds", "2", "--executor", "inline")
+    assert rollcall(capsys, "run", path, *options)[0] == 0
+
+    def rows(*only):
+        conditions = [word for condition in only for word in ("--only", condition)]
+        found = json.loads(rollcall(capsys, "leaderboard", path, *conditions, "--json")[1])["rows"]
+        return {tuple(row["labels"].values()) for row in found}
+
+    methods = ("fedavg", "fedpbc", "Mine")
+    assert rows() == {(method, panel) for method in methods for panel in panels}
+    assert rows("panel=0.9") == {(method,) for method in methods}
+    assert rows("panel=0.9", "algorithm=Mine") == {("Mine",)}
+    found = runs("runs", path)
+    assert set(zip(found["algorithm"], found["panel"], strict=True)) == rows()
+    changed = ("--only", "panel=0.9", "--set", "local.lr=0.2", "--store", "other")
+    assert rollcall(capsys, "run", path, *changed, *options)[0] == 0
+    off = rollcall(capsys, "leaderboard", path, "--only", "panel=0.9", "--store", "other")[2]
+    assert off == "error: only: 'panel' is not allowed; after --set or --tuned no run is on it\n"
+    assert set(runs("other", path)["local.lr"]) == {0.2}
+
+
+def test_the_ranking_of_a_variant_has_its_runs_alone(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    fast = {"about": "faster", "trial": {"local": {"lr": 0.5}}}
+    path = write(tmp_path, "mine", variants={"fast": fast})
+    run = ("run", path, "--seeds", "0", "--rounds", "2", "--executor", "inline")
+    assert rollcall(capsys, *run)[0] == 0
+    code, _, err = rollcall(capsys, "leaderboard", path, "--variant", "fast")
+    assert (code, "has no finished run" in err) == (2, True)
+    assert rollcall(capsys, *run, "--variant", "fast", "--only", "algorithm=fedavg")[0] == 0
+    rows = json.loads(rollcall(capsys, "leaderboard", path, "--variant", "fast", "--json")[1])["rows"]
+    assert [row["labels"] for row in rows] == [{"algorithm": "fedavg"}]
+
+
+def test_analyses_of_ones_own_have_rows(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    code = (
+        "import pandas as pd\n\n\ndef theory(seed, *, p):\n    return pd.DataFrame({'round': [1], 'bias': [2 * p]})\n"
+    )
+    Path("mine.py").write_text(code)
+    panels = {"": {"analysis": {"name": "mine.py:theory"}, "grid": {"analysis.p": [0.1, 0.2]}}}
+    path = write(tmp_path, "mine", trial={}, grid={}, panels=panels, report={"metrics": {"bias": "zero"}})
+    assert rollcall(capsys, "run", path, "--executor", "inline")[0] == 0
+    rows = json.loads(rollcall(capsys, "leaderboard", path, "--json")[1])["rows"]
+    assert {(*row["labels"].values(), row["mean"]) for row in rows} == {("theory", "0.1", 0.2), ("theory", "0.2", 0.4)}
+
+
+def test_a_misspelt_metric_of_a_paper_is_told_what_was_measured(file, capsys):
+    assert rollcall(capsys, "run", file, "--rounds", "2", "--executor", "inline")[0] == 0
+    code, _, err = rollcall(capsys, "leaderboard", file, "--mine", "--metric", "train/distnce=min")
+    assert (code, "Measured: " in err, "train/loss" in err) == (2, True, True)
+
+
+def test_a_file_of_claims_may_be_empty(file, capsys):
+    beside = Path("mine.claims.yaml")
+    beside.touch()
+    assert rollcall(capsys, "leaderboard", file)[0] == 0
+    beside.write_text("- a claim\n")
+    told = "mine.claims.yaml: ['a claim'] is not allowed; must be a mapping, such as `claims: [...]`"
+    assert rollcall(capsys, "leaderboard", file)[2] == f"error: {told}\n"
 
 
 def test_a_named_store_that_is_not_there_is_not_created(file, tmp_path, capsys):

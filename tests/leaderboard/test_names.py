@@ -58,6 +58,7 @@ def test_every_method_has_a_paper_and_no_name_is_left_of_a_method_that_is_gone()
         ("mifa", "MIFA"),
         ("fedavgm beta=0.5", "FedAvgM, beta=0.5"),
         ("some dir/file.py:Mine", "Mine"),
+        ("0.5:1", "0.5:1"),
         ("package.module:Mine beta=2", "Mine, beta=2"),
         ("kappa2=0.1", "kappa2=0.1"),
         ("Mine", "Mine"),

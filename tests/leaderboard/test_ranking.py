@@ -5,6 +5,7 @@ from dataclasses import replace
 import pandas as pd
 import pytest
 
+from rollcall.benchmark.config.errors import SettingError
 from rollcall.benchmark.config.grid import grid_points
 from rollcall.benchmark.config.metric import Metric
 from rollcall.leaderboard.figures import ranking_curves
@@ -69,6 +70,11 @@ def test_labels_select_as_in_run():
     assert chosen({"participation": ["bernoulli"]}, axes=()) == [0, 1]
 
 
+def test_a_value_that_has_no_name_is_refused():
+    with pytest.raises(SettingError, match=r"^only participation: \{'p': 1\} is not allowed; must be one of bernoulli"):
+        chosen({"participation": [{"p": 1}]})
+
+
 METRICS = (Metric("test/accuracy", "max"), Metric("train/loss", "min"))
 
 
@@ -112,6 +118,12 @@ def test_the_best_of_rows_that_do_not_reach_a_target_is_not_marked():
     ranking = rank(both, [reached], last_rounds=1)
     assert not any(row[2].best for row in ranking_table(ranking).rows)
     assert [overall(ranking).best_in(name) for name in ("a", "b")] == [0, 0]
+
+
+def test_a_setting_that_is_the_end_of_another_is_named_in_full():
+    pairs = [("0.1", "1"), ("0.2", "2")]
+    ranking = rank([run("a", 0, [0.1], **{"lr": a, "server.lr": b}) for a, b in pairs], METRICS, last_rounds=1)
+    assert [ranking.short(setting) for setting in ("lr", "server.lr")] == ["lr", "server.lr"]
 
 
 def test_rows_compete_only_under_the_same_conditions():
