@@ -75,6 +75,8 @@ class F3AST(Algorithm[Rates]):
         relative = m * call.alpha  # 1 for every client if the objective has equal weights
         pi = call.stationary if self.oracle else None
         S = self._select((state.r if pi is None else pi) / relative, call.active)
+        if self.selection == "released":
+            S = S[call.alpha[S] > 0]  # a position in A may be the id of a client without samples
         r = (state.r * (1 - self.beta)).index_add(0, S, x.new_full((len(S),), self.beta)) if pi is None else pi
         if len(S) == 0:
             return None, Rates(r)

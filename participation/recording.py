@@ -164,9 +164,8 @@ def mask_of(
         if time_zone != "UTC":
             raise ValueError(f"time_zone: {time_zone!r} is not allowed with rounds; must be left out")
         mask = _empty(int(table["round"].max(initial=-1)) + 1, len(ids), "mask")
-        for t, device in table.tolist():
-            if t != DECLARED and device in place:
-                mask[t, place[device]] = True
+        seen = table[(table["round"] != DECLARED) & np.isin(table["client"], ids)]
+        mask[seen["round"], [place[device] for device in seen["client"].tolist()]] = True
         opening = int(table["round"][table["round"] != DECLARED].min())
         return mask, [f"the first {opening:,} rounds are not in the recording: nobody is active"] if opening else []
     if round_length is None or not 0 < round_length < np.inf:
@@ -259,7 +258,8 @@ def _rows(path: Path) -> np.ndarray:
         if text:  # as text and with blank lines, so that the line of each row is known
             options = {"dtype": str, "skip_blank_lines": False, "keep_default_na": False, "skipinitialspace": True}
             table = read(path, header=None, **options)
-            if table.shape[1] == 1:  # not separated by commas
+            below = table[0].iloc[min(1, len(table) - 1) :].astype(str).str.strip()  # a name may have blanks
+            if table.shape[1] == 1 and below.str.contains(r"[^\w.+-]").any():  # not separated by commas
                 table = read(path, header=None, sep=None, engine="python", **options)
             first = table.iloc[0].str.strip()
             bits = not np.isnan(_bits(first.to_frame())).any()  # the first round of a mask

@@ -3,6 +3,7 @@
 import warnings
 from collections import Counter
 from collections.abc import Sequence
+from functools import cached_property
 from pathlib import Path
 
 import numpy as np
@@ -139,7 +140,7 @@ class Trace(Participation):
             return np.zeros(self.clients)
         return p if p is None or p.ndim == 1 else p[(t + self.start) % len(self.mask)]
 
-    @property
+    @cached_property
     def stationary(self) -> Float[np.ndarray, "m"]:
         return self.mask.mean(axis=0) if self._stationary is None else self._stationary
 

@@ -254,8 +254,12 @@ def cauchy(seed: int, *, targets: np.ndarray) -> tuple[Cauchy, ClientData]:
     if u.ndim != 1 or u.size == 0 or not np.isfinite(u).all():
         raise ValueError(f"targets: shape {u.shape} is not allowed; must be finite numbers [clients]")
     optimum, least = _cauchy_minimum(u)
+    # Evaluated at once: the square of the mean slope is no mean over batches.
     data = ClientData(
-        {"train": (torch.from_numpy(u[:, None].copy()),)}, [np.array([i]) for i in range(len(u))], seed=seed
+        {"train": (torch.from_numpy(u[:, None].copy()),)},
+        [np.array([i]) for i in range(len(u))],
+        seed=seed,
+        evaluation_batch=len(u),
     )
     return Cauchy(torch.tensor([optimum], dtype=torch.float64), least), data
 

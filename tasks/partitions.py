@@ -273,7 +273,7 @@ def from_file(labels: Num[np.ndarray, "n"], clients: int, seed: int, *, assignme
             f"partition.assignment: client {assignment[wrong[0]]} of sample {wrong[0]} is not allowed; "
             f"must be in [-1, {clients - 1}]"
         )
-    rows = [np.flatnonzero(assignment == client) for client in range(clients)]
+    rows = rows_of(assignment, clients)
     return Parts(rows, realised(labels, rows))
 
 
@@ -296,11 +296,18 @@ def need_classes(labels: Num[np.ndarray, "n"], partition: str) -> None:
         )
 
 
+def rows_of(owner: Int[np.ndarray, "n"], clients: int) -> list[Int[np.ndarray, "_"]]:
+    """The samples of each client, ascending; those of a negative owner are left out."""
+    order = owner.argsort(kind="stable")
+    return np.split(order, np.searchsorted(owner[order], np.arange(clients + 1)))[1:-1]
+
+
 def realised(labels: Num[np.ndarray, "n"], rows: list[Int[np.ndarray, "_"]]) -> Float[np.ndarray, "m C"]:
     """The actual class distribution [m, C] of each client; one class if the targets are real numbers."""
     if labels.dtype.kind == "f":
         return np.ones((len(rows), 1))
-    return np.stack([np.bincount(labels[mine], minlength=labels.max() + 1) / max(len(mine), 1) for mine in rows])
+    classes = labels.max() + 1
+    return np.stack([np.bincount(labels[mine], minlength=classes) / max(len(mine), 1) for mine in rows])
 
 
 def need_samples(labels: Num[np.ndarray, "n"], clients: int, minimum: int = 1) -> None:

@@ -18,7 +18,7 @@ from torch.utils.data import Dataset, TensorDataset, default_collate
 
 from rollcall.tasks.base import ClientData, EmptyClients, Samples, Task, evaluating, need_least, need_shares, one_line
 from rollcall.tasks.metrics import METRICS, Accumulated
-from rollcall.tasks.partitions import PARTITIONS, Partition, Parts, iid, made_by, made_parts, realised
+from rollcall.tasks.partitions import PARTITIONS, Partition, Parts, iid, made_by, made_parts, realised, rows_of
 from rollcall.tasks.streams import stream, torch_stream
 
 Loss: TypeAlias = Callable[[Tensor, Tensor], Tensor]
@@ -151,7 +151,7 @@ class Supervised:
         if owner is not None:
             if clients != 10 or partition is not iid:
                 raise ValueError(OWNED)
-            owned = [np.flatnonzero(owner == i) for i in range(len(self.names or ()))]
+            owned = rows_of(owner, len(self.names or ()))
             clients, partition = len(owned), lambda labels, m, seed: Parts(owned, realised(labels, owned))
         self.options: dict[str, Any] = {"clients": clients, "partition": _partition(partition)}
         self.options |= {"validation": validation, "test_share": test_share, "empty_clients": empty_clients}

@@ -12,6 +12,7 @@ from torch.nn.functional import cross_entropy, mse_loss
 
 from rollcall.tasks.base import ClientData, EmptyClients, natural_clients, need_least, need_shares
 from rollcall.tasks.models import Model, linear
+from rollcall.tasks.partitions import rows_of
 from rollcall.tasks.streams import stream, torch_stream
 from rollcall.tasks.supervised import SupervisedTask
 
@@ -78,12 +79,15 @@ def table(
     owner = np.searchsorted(names, rows.pop(client).astype(str).to_numpy().astype(names.dtype))
     y, classes = _outcome(rows.pop(label), outcome, file)
     parts: dict[str, list[np.ndarray]] = {split: [] for split in SPLITS}
-    for i in range(len(names)):
-        mine = stream(seed, "table", i).permutation(np.flatnonzero(owner == i))
+    for i, own in enumerate(rows_of(owner, len(names))):
+        mine = stream(seed, "table", i).permutation(own)
         # 0.7 * 90 is less than 63 in floating point.
         bounds = np.cumsum([int(share * len(mine) + 1e-9) for share in (test, validation)])
         for split, part in zip(SPLITS, np.split(mine, bounds), strict=True):
             parts[split].append(np.sort(part))
+    for option, share in (("test", test), ("validation", validation)):
+        if share and not any(map(len, parts[option])):
+            raise ValueError(f"{option}: {share:g} is not allowed; no client would hold out a row")
     x = _encoded(rows, np.concatenate(parts["train"]), categories, file)
     with torch_stream(seed, "init"):
         network = model((x.shape[1],), 1 if classes is None else classes)

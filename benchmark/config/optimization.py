@@ -71,7 +71,7 @@ class Local(Settings):
         description="largest norm of a client's minibatch gradient, as clip_grad_norm_ of torch; null for no limit",
     )
     schedule: ScheduleChoice = Field(
-        read("schedule", "constant"), description="how `lr` changes over the rounds: its factor in round t"
+        read("schedule", "constant"), description="how `lr` changes over rounds: its factor above 0 in round t"
     )
 
     @model_validator(mode="before")

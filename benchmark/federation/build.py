@@ -1,6 +1,7 @@
 """From a trial's settings to its `Federation`: load the data, make the parts, check that they fit together."""
 
 import hashlib
+import math
 from dataclasses import replace
 from functools import partial
 from typing import Any, Literal, NamedTuple
@@ -116,6 +117,14 @@ def build(trial: Trial, workers: int = 1) -> Federation:
             )
         return made
 
+    def lr(t: int) -> float:
+        rate = own.lr * schedule(t)
+        if not 0 < rate < math.inf:
+            raise SettingError(f"local.schedule: a rate of {rate:g} in round {t} is not allowed; must be above 0")
+        return rate
+
+    lr(0)  # a wrong schedule is mostly wrong at the start or the end
+    lr(trial.rounds - 1)
     return Federation(
         task,
         data,
@@ -123,7 +132,7 @@ def build(trial: Trial, workers: int = 1) -> Federation:
         algorithm,
         minibatches=minibatches,
         local=local,
-        lr=lambda t: own.lr * schedule(t),
+        lr=lr,
         alpha=alpha,
         optimizer=optimizer,
         splits_at=lambda t: trial.evaluation.splits_at(t, trial.rounds) or tuple(data.splits),

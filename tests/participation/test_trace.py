@@ -167,10 +167,13 @@ def test_clients_of_the_data_are_joined_by_name(names, on, replayed):
         ("True,False,True\nFalse,False,True\n", None, [[0], [], [0, 1]]),
         ("round,b,a,c\n0,1,0,0\n1,0,0,1\n2,0,0,0\n", ("a", "b", "c"), [[], [0], [1]]),
         ("b\ta\tc\nTrue\tFalse\tFalse\n", ("a", "b", "c"), [[], [0], []]),
+        ("client0\n1\n0\n1\n", ("client0",), [[0, 2]]),
+        ("my phone\n1\n0\n", ("my phone",), [[0]]),
+        ("1\n0\n1\n", None, [[0, 2]]),
     ],
 )
 def test_masks_as_text(text, names, on, replayed):
-    assert replayed(text, 3, names=names)[0] == on
+    assert replayed(text, len(on), names=names)[0] == on
 
 
 @pytest.mark.parametrize(

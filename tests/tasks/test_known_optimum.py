@@ -6,6 +6,7 @@ import torch
 from keys import keyed
 from scipy.optimize import approx_fprime, minimize
 
+from rollcall import simulate
 from rollcall.tasks import cauchy, fedpbc_quadratic, quadratic, ridge, sun_synthetic
 
 
@@ -240,6 +241,10 @@ def test_cauchy_losses_against_differences_and_a_search():
         slopes = [torch.autograd.grad(one, [task.x])[0].item() for one in of_clients]
         assert np.square(slopes).max() <= 0.5  # D
         assert np.mean(slopes) == pytest.approx(approx_fprime([x], F)[0], rel=1e-4, abs=1e-7)
+    many = simulate(
+        {"task": {"name": "cauchy", "targets": [-1.0] * 1000 + [2.0] * 1000}, "algorithm": "fedavg", "rounds": 1}
+    )
+    assert many.history["train/gradient"][0] == pytest.approx(((1 / 1.5 - 2 / 3) / 2) ** 2, abs=1e-15)
     with pytest.raises(ValueError, match=r"targets: shape \(2, 2\)"):
         cauchy(0, targets=np.ones((2, 2)))
 

@@ -14,6 +14,7 @@ from rollcall.tasks.partitions import (
     dirichlet_by_class,
     from_file,
     iid,
+    rows_of,
     shards,
 )
 
@@ -160,6 +161,11 @@ def test_groups_hold_one_label_each():
 
 
 CLIENTS = [1, 0, -1, 1, 0, 2]
+
+
+def test_the_rows_of_each_owner():
+    rows = rows_of(np.array([3, 0, -1, 3, 1, 0, -2]), 5)
+    assert [mine.tolist() for mine in rows] == [[1, 5], [4], [], [0, 3], []]
 
 
 def test_rows_go_to_the_clients_that_the_file_names():

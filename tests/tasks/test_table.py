@@ -113,6 +113,24 @@ def test_shares_of_rows_are_exact(tmp_path):
         assert len(data.splits["test"][0]) == held_out
 
 
+@pytest.mark.parametrize("split", ["test", "validation"])
+def test_a_split_without_rows_is_refused(tmp_path, split):
+    """A tenth of nine rows is none."""
+    pd.DataFrame({"x": range(18), "y": [0, 1] * 9, "site": ["a", "b"] * 9}).to_csv(tmp_path / "own.csv", index=False)
+    with pytest.raises(ValueError, match=rf"^{split}: 0.1 is not allowed; no client would hold out a row"):
+        table(
+            0,
+            **{
+                "file": str(tmp_path / "own.csv"),
+                "label": "y",
+                "client": "site",
+                "at_least": 5,
+                "test": 0.2,
+                split: 0.1,
+            },
+        )
+
+
 WHOLE = np.arange(40) * 137 + 30000
 
 

@@ -169,6 +169,19 @@ def test_each_part_of_a_network_keeps_its_own_mode():
         assert [part.training for part in (federation.model.task, own, own.norm, own.drop)] == [True, True, False, True]
 
 
+def corner(t, *, start, slope):
+    return abs(start + slope * t)
+
+
+@pytest.mark.parametrize(("start", "slope", "at"), [(0, 0.2, 0), (1, -0.2, 5), (2, -1, 2)])
+def test_a_rate_that_is_not_above_zero_is_refused(start, slope, at):
+    """Before the first round if it is of the first or the last one of six. Methods divide by the rate."""
+    schedule = {"name": corner, "start": start, "slope": slope}
+    settings = {"task": {"name": "quadratic", "targets": [[0.0], [1.0]]}, "rounds": 6, "algorithm": "mifa"}
+    with pytest.raises(SettingError, match=rf"^local\.schedule: a rate of 0 in round {at} is not allowed"):
+        simulate(settings | {"local": {"schedule": schedule, "lr": 0.1}})
+
+
 def test_a_server_optimizer_of_other_parameters_is_refused():
     """It would leave the model as it is."""
     settings = {"task": {"name": "quadratic", "targets": [[0.0], [1.0]]}, "rounds": 1, "algorithm": "fedavg"}

@@ -127,6 +127,20 @@ def test_clients_without_samples_have_no_ratio():
     assert "weight/client2" not in history
 
 
+@pytest.mark.parametrize("capacity", [1, 2, 3])
+def test_a_client_without_samples_is_never_selected(capacity):
+    """As released, F3AST takes positions among the active clients as ids: 0 and 1 of clients 1, 2 and 3."""
+    parts = [np.arange(0), np.arange(4), np.arange(4, 10), np.arange(10, 12)]
+    task = supervised(
+        (np.zeros((12, 1), np.float32), np.ones((12, 1), np.float32)), None, lambda seed: torch.nn.Linear(1, 1),
+        clients=4, empty_clients="keep", partition=lambda labels, clients, seed: parts,
+    )  # fmt: skip
+    method = {"name": "f3ast", "capacity": capacity, "selection": "released"}
+    history = simulate(trial(method, task=task, participation="full", rounds=3)).history
+    assert history["cost/gradients"].notna().all()
+    assert history["train/loss"].iloc[-1] < history["train/loss"].iloc[0]
+
+
 def test_the_servers_momentum_by_hand():
     """Client 0, nobody, client 1: the first update counts once more, by half, in the third round and not in the second."""
     participation = {"name": "trace", "mask": np.array([[1, 0], [0, 0], [0, 1]])}
