@@ -125,6 +125,8 @@ class Server(Settings):
         chosen = data.get("optimizer") if isinstance(data, Mapping) else None
         if isinstance(chosen, Mapping) and isinstance(chosen.get("name"), str) and chosen["name"] in OPTIONS:
             options = {key: value for key, value in chosen.items() if key != "name"}
+            for key in options.keys() & data.keys():
+                raise SettingError(f"{key}: {data[key]} is not allowed beside optimizer.{key}; leave one of them out")
             return {**data, **options, "optimizer": chosen["name"]}
         return data
 

@@ -4,6 +4,7 @@ import ast
 import copyreg
 import hashlib
 import inspect
+import linecache
 import marshal
 import operator
 import re
@@ -155,13 +156,26 @@ def source_of(value: Any) -> Source:
     try:
         text = inspect.getsource(thing)
     except (OSError, TypeError):
-        text = fingerprint(thing)
+        text = _of_cell(thing) if inspect.isclass(thing) and thing.__module__ == "__main__" else fingerprint(thing)
     return Source(_without_file(thing), text)
+
+
+def _of_cell(thing: type) -> str:
+    """The text of a class in a notebook, which `inspect` does not find before Python 3.13: from where its methods are.
+
+    Raises:
+        SourceError: it is not found.
+    """
+    for file in {one.__code__.co_filename for one in vars(thing).values() if inspect.isfunction(one)}:
+        for node in ast.walk(ast.parse("".join(linecache.getlines(file)))):
+            if isinstance(node, ast.ClassDef) and node.name == thing.__name__:
+                return ast.unparse(node)
+    raise SourceError(f"{thing.__name__}: its text is not found; give it a method, or write it to a file: FILE.py:NAME")
 
 
 def _file_of(thing: Any) -> Path | None:
     """The file of a class or function; None if it is in no file."""
-    with suppress(TypeError):  # a builtin
+    with suppress(TypeError, OSError):  # a builtin; a class of a notebook
         file = inspect.getsourcefile(thing)
         if file is not None and Path(file).is_file() and thing.__module__ in sys.modules:
             return Path(file).resolve()

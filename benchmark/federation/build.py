@@ -1,5 +1,6 @@
 """From a trial's settings to its `Federation`: load the data, make the parts, check that they fit together."""
 
+import copy
 import hashlib
 import math
 from dataclasses import replace
@@ -97,12 +98,16 @@ def build(trial: Trial, workers: int = 1) -> Federation:
             check_task(task, tuple(column[:2].clone() for column in data.splits["train"]))
         data.check(task)
         check_training(task, data, minibatches)
+        task = copy.deepcopy(task)  # a user's function may return the same network in each call
     metrics = metrics_of(trial.evaluation.metrics, task, data)
     over_clients = any(isinstance(metric, OverClients) for metric in metrics.values())
     groups = sample_groups(trial, data, participation, over_clients)
     x = torch.empty(d, dtype=dtype, device="meta")
     with at("algorithm"):
-        state = algorithm.init(x, data.clients)
+        try:
+            state = algorithm.init(x, data.clients)
+        except Exception:  # one that reads the numbers of x, which `meta` has none of
+            state = algorithm.init(nn.utils.parameters_to_vector(task.parameters()).detach(), data.clients)
     check_init(algorithm, state)
     states = [state, Rows.begin(x, data.clients)] if trial.local.keep_momentum else [state]
     refuse_what_cannot_fit(states, trial.algorithm.label, d, data.clients, trial.numerics.device)
@@ -278,7 +283,8 @@ def sample_groups(trial: Trial, data: ClientData, participation: Participation, 
     unlisted: tuple[By, ...] = ("client",) if over_clients and "client" not in evaluation.by else ()
     for by in (*evaluation.by, *unlisted):
         with at("evaluation"):
-            made = [group(by, split, data, availability(participation)) for split in splits]
+            known = availability(participation) if by == "availability" else None  # it may take seconds
+            made = [group(by, split, data, known) for split in splits]
         if not any(made):
             what = "metrics: a statistic over clients" if by in unlisted else f"by: {by}"
             raise SettingError(

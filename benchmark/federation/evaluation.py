@@ -160,7 +160,7 @@ class Tally:
             if groups.by == "client":
                 clients = np.array(list(by_group.values()))
                 means |= {
-                    f"{groups.split}/{name}": statistic.statistic(clients)
+                    f"{groups.split}/{name}": float(statistic.statistic(clients))
                     for name, statistic in self.over_clients.items()
                     if statistic.of == metric
                 }
@@ -243,8 +243,8 @@ class Costs:
         if seconds is not None:
             self.seconds = (self.seconds or 0.0) + seconds
         self.gradients += gradients
-        self.floats_up += traffic.up * d
-        self.floats_down += traffic.down * d
+        self.floats_up += int(traffic.up) * d
+        self.floats_down += int(traffic.down) * d
 
     def named(self, memory: int) -> dict[str, float]:
         """As columns of the history, with the floats that the method stores between rounds (`memory`)."""

@@ -142,7 +142,10 @@ class Federation(LightningModule):
             # Those that received a model took their local steps, of which no engine computes anything.
             received = self.algorithm.traffic(state, replace(call, active=call.computing))
             traffic = Traffic(traffic.up, received.down)
-            alone = (self.algorithm.traffic(state, replace(call, active=one)).down for one in call.late[:, None])
+            if type(self.algorithm).traffic is Algorithm.traffic:
+                alone = [1] * len(call.late)
+            else:
+                alone = [self.algorithm.traffic(state, replace(call, active=one)).down for one in call.late[:, None]]
             gradients += sum(K for K, down in zip(self.local.of(call.late.tolist()), alone, strict=True) if down)
         self.costs.add(gradients, traffic, len(self.server), self.participation.seconds(self.t))
         # Without a gradient a torch optimizer leaves x and its momenta alone, while Lightning still counts the step.

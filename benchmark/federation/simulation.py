@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import torch
+from lightning.fabric.plugins.environments.lightning import LightningEnvironment
 from lightning.pytorch import Callback, LightningModule, Trainer
 from lightning.pytorch.loggers import Logger
 from lightning.pytorch.trainer.states import TrainerFn
@@ -132,6 +133,7 @@ def simulate(
             max_steps=trial.rounds,
             accelerator=trial.numerics.device,
             devices=1,
+            plugins=[LightningEnvironment()],  # in a job of SLURM, too, a run is one process
             precision=precision.lightning,
             callbacks=[records, *callbacks, rounds],  # a row is recorded before another callback can fail
             logger=False if logger is None else logger,

@@ -46,6 +46,16 @@ def test_grid_points_are_the_product_of_the_grid_and_of_equal_trials_the_longest
     assert unique_runs(found)[1].trial.algorithm.options["wait_for_all"] is True
 
 
+def test_an_override_of_a_whole_part_loses_no_axis():
+    overrides = [{"when": {"algorithm": "mifa"}, "set": {"local": {"steps": 3, "lr": 0.05}}}]
+    whole = Experiment.model_validate(BASE | {"overrides": overrides}).varied({"local.lr": [0.7, 0.9]})
+    made = {(*point.labels.values(), *point.spec["local"].items()) for point in grid_points(whole)}
+    assert made == {
+        *(("", "fedavg", str(lr), ("lr", lr)) for lr in (0.7, 0.9)),
+        *(("", "mifa", str(lr), ("steps", 3), ("lr", lr)) for lr in (0.7, 0.9)),
+    }
+
+
 def test_settings_can_be_varied_also_below_an_axis():
     experiment = Experiment.model_validate(BASE).varied({"seed": [7], "local.lr": [0.1, 0.2]})
     assert [(t.seed, t.algorithm.name, t.local.lr) for t in trials(experiment)] == [

@@ -53,6 +53,7 @@ REFUSED = [
     ({"local": {"steps": None}}, "local.steps: null is not allowed without epochs"),
     ({"local": {"keep_momentum": True}}, "local.keep_momentum: true is not allowed without momentum"),
     ({"local": {"momentum": 1.0}}, "local.momentum: 1 is not allowed; must be less than 1"),
+    ({"server": {"optimizer": {"name": "sgd", "lr": 1}, "lr": 0.1}}, "server.lr: 0.1 is not allowed beside optimizer.lr; leave one of them out"),
     ({"server": {"optimizer": "adam", "momentum": 0.9}}, "server.momentum: 0.9 is not allowed with adam; must be left out"),
     ({"evaluation": {"metrics": ["auc"]}}, "evaluation.metrics.*'auc' is not allowed; must be one of auroc"),
     ({"evaluation": {"metrics": ["auroc"]}}, "evaluation.metrics: auroc cannot be computed from the predictions of this task: .*missing the required .forward"),

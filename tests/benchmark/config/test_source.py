@@ -1,11 +1,14 @@
 """Digests of the suite's code, in which only statements count, and fingerprints of objects."""
 
 import importlib
+import linecache
+import sys
 from collections import deque
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from threading import Lock
+from types import ModuleType
 
 import numpy as np
 import pandas as pd
@@ -117,3 +120,30 @@ def test_code_that_was_imported_before_its_file_changed_is_refused(tmp_path, mon
     assert source_of(module.M).digest != before.digest
     old.half.__code__ = module.M.half.__code__  # as IPython's autoreload does
     assert source_of(old).digest == source_of(module.M).digest
+
+
+CELL = """from rollcall.algorithms import FedAvg
+
+
+class Mine(FedAvg):
+    def init(self, x, clients):
+        return super().init(1 * x, clients)
+"""
+
+
+def test_a_class_of_a_notebook_is_identified_by_its_text(monkeypatch):
+    """Before Python 3.13 `inspect` finds no class of `__main__` that is in no file; a cell has a name of its own."""
+    main = ModuleType("__main__")
+    monkeypatch.setitem(sys.modules, "__main__", main)
+
+    def run(number, text):
+        name = f"<cell {number}>"
+        monkeypatch.setitem(linecache.cache, name, (len(text), None, text.splitlines(keepends=True), name))
+        exec(compile(text, name, "exec"), vars(main))
+        return Trial.read({"task": {"name": "quadratic", "targets": [0.0]}, "rounds": 1, "algorithm": main.Mine}).digest
+
+    first = run(1, CELL)
+    assert run(2, CELL.replace("1 * x", "2 * x")) != first
+    assert run(3, CELL.replace("1 * x", "1  *  x")) == first
+    with pytest.raises(SettingError, match=r"^algorithm: Mine: its text is not found; give it a method, or write it"):
+        run(4, CELL.partition("    def")[0] + "    pass\n")

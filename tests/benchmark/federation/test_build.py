@@ -1,5 +1,7 @@
 """From settings to a federation: the same parts for all algorithms of a seed, and refusals."""
 
+from dataclasses import dataclass
+
 import numpy as np
 import pytest
 import torch
@@ -8,6 +10,7 @@ from runs import DIGITS
 from torch import nn
 
 from rollcall import SettingError, simulate
+from rollcall.algorithms import FedAvg, Traffic
 from rollcall.benchmark.config.trial import Trial
 from rollcall.benchmark.federation.build import build
 from rollcall.benchmark.federation.checked import check_task
@@ -180,6 +183,42 @@ def test_a_rate_that_is_not_above_zero_is_refused(start, slope, at):
     settings = {"task": {"name": "quadratic", "targets": [[0.0], [1.0]]}, "rounds": 6, "algorithm": "mifa"}
     with pytest.raises(SettingError, match=rf"^local\.schedule: a rate of 0 in round {at} is not allowed"):
         simulate(settings | {"local": {"schedule": schedule, "lr": 0.1}})
+
+
+def test_each_run_starts_from_the_same_network():
+    """A user's function may return one network in each call; a run trains a copy of it."""
+    x, network = np.eye(4), nn.Linear(4, 2)
+    task = supervised((x, np.array([0, 1, 0, 1])), None, lambda seed: network, clients=2)
+    first, second = (simulate({"task": task, "algorithm": "fedavg", "rounds": 2}) for _ in range(2))
+    assert first.history.equals(second.history)
+    assert first.history["train/loss"].iloc[-1] < first.history["train/loss"][0]
+
+
+@dataclass(frozen=True)
+class Reading(FedAvg):
+    """It reads the numbers of x before the first round, and its traffic is in tensors."""
+
+    def init(self, x, clients):
+        assert x.norm().item() == 0
+        return super().init(x, clients)
+
+    def traffic(self, state, call):
+        return Traffic(up=torch.tensor(len(call.active)), down=torch.tensor(1))
+
+
+def test_a_method_may_read_the_initial_model_and_count_in_tensors():
+    settings = {"task": {"name": "quadratic", "targets": [[0.0, 1.0], [1.0, 5.0]]}, "rounds": 2, "algorithm": Reading}
+    history = simulate(settings).history
+    assert [history[f"cost/floats_{way}"].iloc[-1] for way in ("up", "down")] == [2 * 2 * 2, 2 * 1 * 2]
+
+
+def test_a_job_of_slurm_with_many_tasks(monkeypatch):
+    """Lightning would want a device for each task, and refuses other numbers."""
+    for name, value in {"SLURM_NTASKS": "4", "SLURM_JOB_NAME": "x", "SLURM_JOB_ID": "1"}.items():
+        monkeypatch.setenv(name, value)
+    assert len(
+        simulate({"task": {"name": "quadratic", "targets": [[0.0], [1.0]]}, "rounds": 2, "algorithm": "fedavg"}).history
+    )
 
 
 def test_a_server_optimizer_of_other_parameters_is_refused():
