@@ -100,7 +100,10 @@ def verdict_on(kept: Run, trial: Trial | Analysis) -> str:
     if isinstance(trial, Analysis):
         new = trial.table().set_index("round")
     else:
-        new = simulate(trial.model_copy(update={"rounds": kept.rounds})).history.set_index("round")
+        result = simulate(trial.model_copy(update={"rounds": kept.rounds}))
+        if kept.diverged != (result.diverged is not None):
+            return "differs: the kept run diverged, this one did not" if kept.diverged else "differs: it diverges now"
+        new = result.history.set_index("round")
     return compared(kept.history, new)
 
 
@@ -112,6 +115,8 @@ def compared(kept: pd.DataFrame, new: pd.DataFrame) -> str:
     differ in the last of the `DIGITS` digits of the largest kept number of their column, and by `ROUNDING`.
     """
     columns = [name for name in kept if name in new and kept[name].notna().any()]
+    if not columns and not kept.empty:
+        return "differs: none of its metrics is measured now"
     old = kept[columns].astype(float)
     now = new[columns].reindex(old.index).astype(float)
     stored = now.map(lambda value: float(f"{value:.{DIGITS}g}"))

@@ -22,7 +22,7 @@ from rollcall.benchmark.config.metric import Metric
 from rollcall.benchmark.config.source import Source, decoded
 from rollcall.benchmark.config.text import command, counted
 from rollcall.benchmark.config.trial import Evaluation
-from rollcall.benchmark.federation.run_folder import RunFolder, run_folders
+from rollcall.benchmark.federation.run_folder import RunFolder, replacing, run_folders
 
 Settings = tuple[tuple[str, str], ...]
 """Settings as text, sorted by dotted name."""
@@ -308,8 +308,9 @@ def settings_file(table: Path) -> Path:
 
 
 def _compress(file: Path, text: str) -> None:
-    """Write a text; equal texts give equal files."""
-    file.write_bytes(lzma.compress(text.encode(), preset=9 | lzma.PRESET_EXTREME))
+    """Write a text; equal texts give equal files. If it cannot be written, the file stays as it was."""
+    with replacing(file, lasting=True) as scratch:
+        scratch.write_bytes(lzma.compress(text.encode(), preset=9 | lzma.PRESET_EXTREME))
 
 
 def unarchive(experiment: str, *folders: Path) -> list[Run]:

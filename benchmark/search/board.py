@@ -86,7 +86,13 @@ class Board:
         experiment = self.experiment
         grid = {axis: values for axis, values in experiment.grid.items() if axis != "algorithm"}
         search = self.search.model_dump(mode="json")
-        return digest({"trial": experiment.trial, "grid": grid, "search": search, "last": self.last, "is": RESULTS})
+        rule = {"trial": experiment.trial, "grid": grid, "search": search, "last": self.last, "is": RESULTS}
+        # The first panel has the conditions of a new method. Boards without these keep their rule.
+        first = next(iter(experiment.panels.values()))
+        own = {axis: values for axis, values in first.grid.items() if axis != "algorithm"}
+        rule |= {"panel": [first.trial, own]} if first.trial or own else {}
+        rule |= {"overrides": [[one.when, one.set] for one in experiment.overrides]} if experiment.overrides else {}
+        return digest(rule)
 
     def conditions(self, label: str, method: Any = None) -> dict[str, Spec]:
         """The settings of a method by condition. One that is not of the board has all conditions of the first panel."""

@@ -179,12 +179,13 @@ def draw_points(space: Mapping[str, Any], samples: int, seed: int) -> list[dict[
     settings that they share, and 30 points begin with the same 10 points as a search with 10.
     """
     each = {path: one if isinstance(one, Domain) else domain(path, one) for path, one in space.items()}
+    most = min(samples, math.prod(len(one.values) or math.inf for one in each.values()))
     points: list[dict[str, Any]] = []
     for number in range(100 * samples):  # a space of few points repeats them
         point = {path: one.draw(seed, path, number) for path, one in each.items()}
         if point not in points:
             points.append(point)
-        if len(points) == samples:
+        if len(points) == most:
             break
     return points
 

@@ -189,12 +189,13 @@ def recorded(federation: Federation) -> list[str]:
 
 def run_analysis(analysis: Analysis, run: RunFolder) -> None:
     """Compute an analysis and write its run folder. `round` in its history is the variable of the analysis."""
-    if run.finished:
-        return
-    with run.running(analysis, device="cpu", threads=torch.get_num_threads()):
-        run.metrics.unlink(missing_ok=True)  # of an interrupted computation
-        for row in analysis.table().to_dict("records"):
-            run.append({str(name): value for name, value in row.items()})
+    with run.locked():
+        if run.finished:  # another process may have computed it meanwhile
+            return
+        with run.running(analysis, device="cpu", threads=torch.get_num_threads()):
+            run.metrics.unlink(missing_ok=True)  # of an interrupted computation
+            for row in analysis.table().to_dict("records"):
+                run.append({str(name): value for name, value in row.items()})
 
 
 @free_cycles()  # Lightning's trainer is part of cycles that hold the models of all clients

@@ -99,7 +99,8 @@ class Mirror:
             for path in run_folders(self.store / self.experiment, below=False):
                 self._copy(RunFolder(path), client)
             if table is not None:
-                client.set_experiment_tag(self.id, "mlflow.note.content", table()[:20_000])
+                if text := table():  # else the file of the experiment is on another machine
+                    client.set_experiment_tag(self.id, "mlflow.note.content", text[:20_000])
                 self._tell(f"{self.experiment}: {counted(self.written, 'run')} copied to {shown(address(self.store))}")
         except Exception as error:  # see `connect`
             self.down = True
@@ -128,7 +129,7 @@ class Mirror:
         self.finished = {own["rollcall.trial"]: int(own.get("rollcall.finished", 0)) for own in copies}
         self.labels: dict[str, dict[str, str]] = {}
         with suppress(OSError, ValueError, KeyError, SettingError):  # the file may be gone or changed
-            experiment = Experiment.read(file_of_runs(self.store / self.experiment))
+            experiment = Experiment.read(file_of_runs(self.store / self.experiment) or self.experiment)
             self.labels = {point.digest: dict(point.labels) for point in grid_points(experiment)}
         return client
 

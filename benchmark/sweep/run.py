@@ -183,11 +183,12 @@ def run(
 
 
 def file_of_runs(folder: Path) -> str:
-    """The experiment file that the runs in a folder belong to; empty if it is not known."""
+    """The experiment file that the runs in a folder belong to; empty if it is not known, or not on this machine."""
     try:
-        return str(json.loads((folder / RECORD).read_text())["file"])
+        file = str(json.loads((folder / RECORD).read_text())["file"])
     except (OSError, ValueError, KeyError):
         return ""
+    return file if Path(file).is_file() else ""
 
 
 @contextmanager

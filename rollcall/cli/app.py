@@ -1,5 +1,6 @@
 """The command line: `rollcall`. Each command reads its options, calls the package that does the work, and prints."""
 
+import errno
 import sys
 from collections.abc import Callable
 
@@ -57,7 +58,7 @@ def main() -> None:
     except BrokenPipeError:  # the reader, such as `head`, has read enough
         sys.exit(1)
     except OSError as error:
-        if error.filename is None:
+        if error.filename is None and error.errno not in (errno.ENOSPC, errno.EDQUOT):
             raise
-        print(f"error: {error.filename}: cannot be read or written ({error.strerror})", file=sys.stderr)
+        print(f"error: {error.filename or 'a file'}: cannot be read or written ({error.strerror})", file=sys.stderr)
         sys.exit(2)

@@ -162,12 +162,16 @@ def enter(
     from rollcall.benchmark.search.entry import enter as run
 
     chosen = Board.read(board).with_seeds(seed)
-    entrants = []
+    entrants: list[Method] = []
     for text in methods:
         algorithm = chosen.methods[text] if text in chosen.methods else parse_part("method", text)
         label = text if text in chosen.methods else label_of(algorithm)
         if text not in chosen.methods and label in chosen.methods:
             raise SettingError(f"method: {label} is not allowed; the board has a method of this name. Rename the class")
+        if label in [one.label for one in entrants]:
+            raise SettingError(
+                f"method: {label} is not allowed twice; its entry would be written over. Rename the class"
+            )
         entrants.append(Method(label, algorithm, chosen.space(label, algorithm, space)))
         if text not in chosen.methods:
             _conform(label, algorithm)

@@ -295,7 +295,7 @@ def _cells(experiment: PaperExperiment, a: str, b: str, runs: "list[Run]", metri
 def _grids(store: Path) -> Iterator[tuple[PaperExperiment, set[str]]]:
     """The experiments of the suite and those with own runs, no boards; each with the labels of its grids."""
     records = [*store.glob(f"*/{RECORD}"), *store.glob(f"*/*/{RECORD}")]
-    files = [file for record in records if Path(file := file_of_runs(record.parent)).is_file()]
+    files = [file for record in records if (file := file_of_runs(record.parent))]
     for name in dict.fromkeys([*names(), *(file for file in files if LIBRARY not in Path(file).parents)]):
         experiment = PaperExperiment.read(name)
         grids = [experiment.axes, *(variant.grid for variant in experiment.variants.values())]

@@ -177,7 +177,10 @@ class Plan:
         if not self.experiment.base:  # else it shares the runs of its base on purpose
             folder, file = store / self.experiment.home, self.file or file_of(self.experiment.name)
             folder.mkdir(parents=True, exist_ok=True)
-            (folder / RECORD).write_text(json.dumps({"file": str(file.resolve())}))
+            from rollcall.benchmark.federation.run_folder import replacing
+
+            with replacing(folder / RECORD) as scratch:
+                scratch.write_text(json.dumps({"file": str(file.resolve())}))
 
 
 def plans_of(

@@ -1,5 +1,6 @@
 """The command line as a whole: imports, help, and refusals. What cannot be is one line on stderr and exit code 2."""
 
+import errno
 import json
 import subprocess
 import sys
@@ -120,6 +121,15 @@ def test_a_request_to_stop_ends_every_command_with_one_line(capsys, monkeypatch)
     monkeypatch.setattr("rollcall.benchmark.timing.measure", stopped)
     code, _, err = rollcall(capsys, "bench", "--quick")
     assert (code, err) == (130, "stopped after round 3 of 5\n")
+
+
+def test_a_full_disk_ends_a_command_with_one_line(tmp_path, capsys, monkeypatch):
+    def full(*arguments, **options):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr("rollcall.benchmark.timing.measure", full)
+    code, _, err = rollcall(capsys, "bench", "--quick")
+    assert (code, err) == (2, "error: a file: cannot be read or written (No space left on device)\n")
 
 
 def test_json_has_the_settings_and_null_for_what_was_not_measured(store, tmp_path, capsys):

@@ -6,11 +6,13 @@ import math
 
 import pandas as pd
 import pytest
-from command import rollcall
+from command import TINY, rollcall
 
-from rollcall.leaderboard.kept import compared, problems
+from rollcall import Trial
+from rollcall.leaderboard.kept import compared, problems, verdict_on
 from rollcall.leaderboard.paper.experiment import PaperExperiment
 from rollcall.leaderboard.runs import PACKAGE, SETTINGS, TABLE
+from tests.support.results import diverging, run_of
 
 TRIAL, OTHER = "1fc64f36ae", "577c74a8e1"  # MIFA, 1,800 rounds, seed 0; and FedAvg
 
@@ -104,6 +106,21 @@ def test_a_rerun_beside_kept_numbers(new, verdict):
     kept = pd.DataFrame({"test/accuracy": [0.1, 0.123457]}, index=[1, 2])
     now = pd.DataFrame({"test/accuracy": [0.1, new, 0.3], "train/loss": [1.0, 1.0, 1.0]}, index=[1, 2, 3])
     assert compared(kept, now) == verdict
+
+
+@pytest.mark.parametrize("diverged", [False, True])
+def test_a_rerun_that_ends_in_another_way_differs(diverged):
+    """At the rate 30 the distance grows to infinity."""
+    trial = Trial.read(TINY["trial"] | {"algorithm": "fedavg", "rounds": 900, "local": {"lr": 0.1 if diverged else 30}})
+    index = pd.Index([900], name="round")
+    kept = run_of("fedavg", 0, pd.DataFrame({"train/distance": [1.0]}, index=index))
+    verdict = verdict_on(diverging(kept) if diverged else kept, trial)
+    assert verdict == f"differs: {'the kept run diverged, this one did not' if diverged else 'it diverges now'}"
+
+
+def test_a_rerun_that_measures_nothing_of_the_kept_differs():
+    kept, now = (pd.DataFrame({name: [1.0]}, index=[10]) for name in ("old/metric", "train/loss"))
+    assert compared(kept, now) == "differs: none of its metrics is measured now"
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,9 @@
 """Finished runs: final values by hand; run folders; archives."""
 
+import errno
 import math
 from dataclasses import replace
+from pathlib import Path
 
 import pandas as pd
 import pytest
@@ -140,6 +142,22 @@ def test_results_are_kept_and_read_again(tmp_path):
     archive(made[:1], "paper/fig", ["test/accuracy"], tmp_path)  # the others stay
     assert file.read_bytes() == before
     assert unarchive("paper/other", tmp_path) == []
+
+
+def test_a_full_disk_leaves_the_archive_as_it_was(tmp_path, monkeypatch):
+    made = runs(COMPARED, ends)
+    file = archive(made[:1], "paper/fig", ["test/accuracy"], tmp_path)
+    before, write_bytes = file.read_bytes(), Path.write_bytes
+
+    def full(path, content):
+        write_bytes(path, content[:100])
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(Path, "write_bytes", full)
+    with pytest.raises(OSError, match="No space left"):
+        archive(made, "paper/fig", ["test/accuracy"], tmp_path)
+    assert file.read_bytes() == before
+    assert len(unarchive("paper/fig", tmp_path)) == 1
 
 
 def test_of_two_archives_the_longer_run_of_a_trial_counts_and_of_equal_ones_the_later(tmp_path):

@@ -304,6 +304,29 @@ def test_the_command_line_takes_an_own_board(entered, capsys):
     assert "board: 'small' is not allowed" in out
 
 
+def test_another_panel_or_override_is_another_rule(tmp_path):
+    def rule(**changes):
+        (tmp_path / "mine.yaml").write_text(dumped(FILE | changes))
+        return Board.read(str(tmp_path / "mine.yaml")).rule
+
+    def override(lr):
+        return [{"when": {"algorithm": "fedavg"}, "set": {"local.lr": lr}}]
+
+    panels = [{"": {"trial": {"local": {"steps": steps}}}} for steps in (3, 4)]
+    changes = [{}, *({"panels": panel} for panel in panels), *({"overrides": override(lr)} for lr in (0.1, 0.2))]
+    assert len({rule(**change) for change in changes}) == 5
+
+
+def test_two_methods_of_one_name_are_refused(entered, tmp_path, capsys, monkeypatch):
+    """The entry of the second would take the place of the first."""
+    monkeypatch.setattr("rollcall.cli.check._conform", lambda label, algorithm: None)
+    _, folder, _ = entered
+    (tmp_path / "other.py").write_text(OWN)
+    methods = [f"{one / name}:Half" for one, name in ((folder, "own.py"), (tmp_path, "other.py"))]
+    code, _, err = rollcall(capsys, "enter", *methods, "--board", str(folder / "small.yaml"))
+    assert (code, err.startswith("error: method: Half is not allowed twice; ")) == (2, True)
+
+
 def test_boards_of_the_suite():
     assert boards() == ["standard/digits", "standard/fashion"]
     digits, fashion = map(Board.read, boards())

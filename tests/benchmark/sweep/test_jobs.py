@@ -10,6 +10,7 @@ from runs import no_federation_left
 
 from rollcall import SettingError, Trial, simulate
 from rollcall.benchmark.config.metric import Metric
+from rollcall.benchmark.config.trial import Analysis
 from rollcall.benchmark.federation.build import build
 from rollcall.benchmark.federation.run_folder import Damaged, RunFolder
 from rollcall.benchmark.sweep import jobs
@@ -47,6 +48,25 @@ def test_a_damaged_folder_is_left_as_it_is(store, monkeypatch):
     assert [file.name for file in folder.path.iterdir()] == ["status.json"]
     with pytest.raises(Damaged):
         folder.state  # noqa: B018
+
+
+def test_an_analysis_that_another_process_computed_meanwhile_is_not_computed_again(store, monkeypatch):
+    """The other one ends between a first look at the folder and its lock."""
+    analysis = Analysis.read({
+        "analysis": {"name": "rollcall.benchmark.experiments.fedpbc.analyses:gossip", "probability": [0.5, 0.5]}
+    })  # fmt: skip
+    folder, locked, computed = store / "tiny" / "gossip", RunFolder.locked, []
+
+    def after_another(self):
+        if not computed:
+            computed.append("other")
+            assert run_job(analysis, folder, lambda: False) == ""
+            monkeypatch.setattr(Analysis, "table", lambda self: pytest.fail("it was computed again"))
+        return locked(self)
+
+    monkeypatch.setattr(RunFolder, "locked", after_another)
+    assert run_job(analysis, folder, lambda: False) == ""
+    assert len(RunFolder(folder).history()) > 0
 
 
 def test_fewer_rounds_than_are_saved_leave_the_folder_as_it_is(store):
