@@ -163,14 +163,14 @@ def source_of(value: Any) -> Source:
 def _of_cell(thing: type) -> str:
     """The text of a class in a notebook, which `inspect` does not find before Python 3.13: from where its methods are.
 
-    Raises:
-        SourceError: it is not found.
+    Without a text, as after `python -c`, a fingerprint of its methods and values.
     """
-    for file in {one.__code__.co_filename for one in vars(thing).values() if inspect.isfunction(one)}:
+    own = {name: one for name, one in vars(thing).items() if inspect.isfunction(one) or not name.startswith("__")}
+    for file in {one.__code__.co_filename for one in own.values() if inspect.isfunction(one)}:
         for node in ast.walk(ast.parse("".join(linecache.getlines(file)))):
             if isinstance(node, ast.ClassDef) and node.name == thing.__name__:
                 return ast.unparse(node)
-    raise SourceError(f"{thing.__name__}: its text is not found; give it a method, or write it to a file: FILE.py:NAME")
+    return fingerprint([thing, thing.__bases__, own])
 
 
 def _file_of(thing: Any) -> Path | None:
