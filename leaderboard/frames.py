@@ -59,5 +59,6 @@ def _labelled(
     grid = [axis for axis in axes(chosen, runs) if {*axis.labels.values()} != {""}]  # no panel of a single one
     for run in runs:
         ids = {"trial": run.digest, "source": run.source, "state": "diverged" if run.diverged else "finished"}
-        labels = {axis.name: axis.label(run.settings) or run.settings.get(axis.name) for axis in grid}
+        on = {axis.name: axis.label(run.settings) for axis in grid}
+        labels = {name: run.settings.get(name) if label is None else label for name, label in on.items()}
         yield run, ids, labels | {"seed": int(run.tags["seed"])}

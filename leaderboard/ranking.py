@@ -238,7 +238,7 @@ def _differing(cells: Sequence[dict[str, str]]) -> list[str]:
 
 
 def _method(cell: dict[str, str], cells: Sequence[dict[str, str]], options: Sequence[str]) -> str:
-    """The class of a cell's method, with its file if another method has the same name, and these of its options."""
+    """The class of a cell's method or its analysis, with the file if two have its name, and these options."""
     method, *others = (one.get(METHOD) or one["analysis"] for one in (cell, *cells))
     name = method.rpartition(":")[2]
     is_unique = [other.rpartition(":")[2] for other in {*others}].count(name) == 1

@@ -113,6 +113,7 @@ def _of_panel(experiment: Experiment, name: str, panel: Panel) -> Iterator[GridP
         for override in experiment.overrides:
             if override.is_for(shown):
                 spec = put_all(spec, override.set)
+                # An override of a whole part keeps the axes within it, which `--set` may have added.
                 within = tuple(f"{path}." for path in override.set)
                 spec = put_all(spec, {path: value for path, value in own if path.startswith(within)})
                 searches |= dict.fromkeys(override.set, override.searched)  # a later value may be of no search

@@ -106,7 +106,7 @@ def build(trial: Trial, workers: int = 1) -> Federation:
     with at("algorithm"):
         try:
             state = algorithm.init(x, data.clients)
-        except Exception:  # one that reads the numbers of x, which `meta` has none of
+        except Exception:  # it may read the numbers of x; on `meta` there are none
             state = algorithm.init(nn.utils.parameters_to_vector(task.parameters()).detach(), data.clients)
     check_init(algorithm, state)
     states = [state, Rows.begin(x, data.clients)] if trial.local.keep_momentum else [state]
@@ -123,9 +123,10 @@ def build(trial: Trial, workers: int = 1) -> Federation:
         return made
 
     def lr(t: int) -> float:
-        rate = own.lr * schedule(t)
+        factor = schedule(t)
+        rate = own.lr * float(factor) if hasattr(factor, "__float__") else math.nan
         if not 0 < rate < math.inf:
-            raise SettingError(f"local.schedule: a rate of {rate:g} in round {t} is not allowed; must be above 0")
+            raise SettingError(f"local.schedule: {factor} in round {t} is not allowed; must be a number above 0")
         return rate
 
     lr(0)  # a wrong schedule is mostly wrong at the start or the end

@@ -87,7 +87,7 @@ class Board:
         grid = {axis: values for axis, values in experiment.grid.items() if axis != "algorithm"}
         search = self.search.model_dump(mode="json")
         rule = {"trial": experiment.trial, "grid": grid, "search": search, "last": self.last, "is": RESULTS}
-        # The first panel has the conditions of a new method. Boards without these keep their rule.
+        # A new method has the conditions of the first panel. Without these entries an earlier rule stays what it was.
         first = next(iter(experiment.panels.values()))
         own = {axis: values for axis, values in first.grid.items() if axis != "algorithm"}
         rule |= {"panel": [first.trial, own]} if first.trial or own else {}

