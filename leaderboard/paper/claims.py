@@ -36,11 +36,12 @@ MEANINGS: dict[Verdict, str] = {
     "not testable": (
         "the paper, or our copy of it, does not print a setting or its data: one reading holds and another contradicts "
         "(their number is not corrected for), or no reading comes near the printed number that identifies the data (to "
-        "a quarter of it), at our other settings and whatever the readings say."
+        "a quarter of it; a reading that was fitted to it decides nothing), at our other settings and whatever the readings "
+        "say."
     ),
     "no difference that matters": (
         "the interval is within a margin of the bound: a quarter of the printed difference, unless the claim states "
-        "another."
+        "another. Of several readings one is so, and none contradicts."
     ),
     "undecided": (
         "a part of the interval is within the bounds; or readings are open; or other rates that the search cannot tell "
@@ -228,15 +229,14 @@ def _decide(claim: Claim, experiment: PaperExperiment, cells: Sequence[Cell]) ->
 
 
 def _groups(claim: Claim, pairs: Sequence[Pair]) -> list[list[Pair]]:
-    """The pairs of each place: one, or with `either` or `slope` those that differ on this axis only."""
+    """The pairs of each place: one, or with `either` or `slope` those that differ on these axes only."""
     groups: dict[tuple[tuple[str, str], ...], list[Pair]] = {}
     named = {**(claim.minus or {}), **(claim.over or {})}
-    joined = claim.either or claim.slope
+    joined = claim.joined
     for cell, other in pairs:
-        labels = {axis: label for axis, label in cell.labels.items() if axis != joined}
-        beside = (
-            [(axis, label) for axis, label in other.labels.items() if axis != joined or axis in named] if other else []
-        )
+        labels = {axis: label for axis, label in cell.labels.items() if axis not in joined}
+        of_other = other.labels.items() if other else ()
+        beside = [(axis, label) for axis, label in of_other if axis not in joined or axis in named]
         labels |= {f"{axis} against": label for axis, label in beside}
         groups.setdefault(tuple(labels.items()), []).append((cell, other))
     return list(groups.values())
@@ -272,7 +272,7 @@ def _place(
             low, high = quantity.interval()  # of 95 %, also where the verdict was looked at before
             size = "agrees" if low <= printed <= high else "differs"
     searched = any(cell.searched or other.searched for cell, other in group if other is not None)
-    where = _pair_labels(*group[0], claim.either or claim.slope)
+    where = _pair_labels(*group[0], claim.joined)
     seeds = quantity.seeds if quantity else min(len(cell.runs) for cell in cells)
     reached = (rounds, planned)
     return PlaceResult(where, quantity, verdict, size, printed, diverged, seeds, reached, short, searched=searched)
@@ -346,7 +346,7 @@ def _of_group(claim: Claim, metric: Metric, experiment: PaperExperiment, group: 
         return quantities.power(x, values, all(cell.exact for cell in cells)) if len(values) else None
     found = [_quantity(claim, metric, experiment, *pair) for pair in group]
     known = tuple(quantity for quantity in found if quantity is not None)
-    if claim.either is not None:
+    if claim.either:
         return Best(known, -1 if claim.least is None else 1) if len(known) == len(group) else None
     return known[0] if known else None
 
@@ -420,9 +420,9 @@ def within(claim: Claim, quantity: Quantity, level: float, margin: float = 0.0) 
     return "contradicted" if high < least or low > most else "undecided"
 
 
-def _pair_labels(cell: Cell, other: Cell | None, joined: str | None) -> dict[str, str]:
-    """The labels of a pair: `a against b` where the two differ, `best against b` on the joined axis."""
-    labels = {axis: label for axis, label in cell.labels.items() if label and axis != joined}
+def _pair_labels(cell: Cell, other: Cell | None, joined: tuple[str, ...]) -> dict[str, str]:
+    """The labels of a pair: `a against b` where the two differ, `best against b` on a joined axis."""
+    labels = {axis: label for axis, label in cell.labels.items() if label and axis not in joined}
     against = {
         axis: f"{labels.get(axis, 'best')} against {label}"
         for axis, label in (other.labels if other else {}).items()

@@ -82,7 +82,7 @@ class Claim(Settings):
     over: Labels | None = Field(None, description="cells whose value is divided by")
     along: str | None = Field(None, description="axis whose neighbours are compared, in the order of the file")
     slope: str | None = Field(None, description="axis over which the value is a power; the quantity is the exponent")
-    either: str | None = Field(None, description="axis of `of` on which one label is enough; intervals allow for it")
+    either: tuple[str, ...] = Field((), description="axes of `of`; one cell of them is enough, intervals allow for it")
     metric: MetricName | None = Field(None, description="by default the report's first")
     against: MetricName | None = Field(None, description="metric of `minus` or `over`; by default the same")
     at: PositiveInt | None = Field(None, description="the round to look at; by default the report's last rounds")
@@ -113,6 +113,11 @@ class Claim(Settings):
     def last_round(self) -> int | None:
         """The round at which the quantity is known; None if it needs all rounds."""
         return None if self.over_round == "final" or self.per is not None else self.at
+
+    @property
+    def joined(self) -> tuple[str, ...]:
+        """The axes whose cells have one quantity together."""
+        return self.either or ((self.slope,) if self.slope else ())
 
     @property
     def of_paper(self) -> dict[str, Reading]:
@@ -196,8 +201,10 @@ class PaperExperiment(Experiment):
                 for key in ("where", "of", "minus", "over"):
                     check_labels(f"{at}.{key}", getattr(claim, key) or {}, shown)
                 chosen: list[tuple[str, str | None, Iterable[str]]] = [
-                    ("either", claim.either, claim.of), ("along", claim.along, shown), ("slope", claim.slope, numeric),
-                ]  # fmt: skip
+                    *(("either", axis, claim.of) for axis in claim.either),
+                    ("along", claim.along, shown),
+                    ("slope", claim.slope, numeric),
+                ]
                 for name, reading in claim.readings.items():
                     check_labels(f"{at}.readings.{name}.where", reading.where, shown)
                     chosen.append((f"readings.{name}.variant", reading.variant or None, self.variants))

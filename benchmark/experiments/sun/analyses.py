@@ -70,6 +70,27 @@ def separation_states(seed: int, *, units: int, separation: int, batch: int = 1)
     )
 
 
+def separation_mixing_time(seed: int, *, weights: np.ndarray, separation: int) -> pd.DataFrame:
+    """The mixing time t_mix(1/4) of the chain of the last R draws, R >= 1, B = 1, by enumeration ([Sun] Definition 4).
+
+    Column: `mixing`, the first number of rounds after which the total variation between the law of the chain, from any
+    state, and its stationary law is at most 1/4. R < N - 1: at N - 1 the chain is periodic and has none.
+    """
+    p = normalised(np.asarray(weights, dtype=np.float64))
+    states = list(permutations(range(len(p)), separation))
+    index = {s: row for row, s in enumerate(states)}
+    step = np.zeros((len(states), len(states)))
+    for s in states:
+        for i in set(range(len(p))) - set(s):
+            step[index[s], index[*s[1:], i]] = p[i] / (1 - p[list(s)].sum())
+    balance = np.vstack([step.T - np.eye(len(states)), np.ones(len(states))])  # pi P = pi, and pi has the sum 1
+    stationary = np.linalg.lstsq(balance, np.eye(len(states) + 1)[-1])[0]
+    law, rounds = step, 1
+    while np.abs(law - stationary).sum(axis=1).max() / 2 > 1 / 4:
+        law, rounds = law @ step, rounds + 1
+    return row(mixing=rounds)
+
+
 UnitLaw: TypeAlias = Literal["uniform", "exponential"]
 
 

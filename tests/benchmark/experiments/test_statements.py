@@ -260,6 +260,21 @@ def test_theorem_1_with_a_bound_for_the_mean_only():
     assert found["bound"] == pytest.approx(2 * 2 * 1 * sigma2 / 20 + 2 * 1 * (0.0**2 + 0.2**2), rel=1e-12)
 
 
+@pytest.mark.parametrize(("weights", "R"), [([1, 1, 1, 1, 1], 2), ([1, 2, 5, 9], 1), ([1, 2, 5, 9], 2), ([1, 1, 2, 3, 8], 3)])
+def test_mixing_time_of_minimum_separation_by_powers_of_the_chain(weights, R):
+    """Its law after t rounds is a power of the oracle's matrix; the long-run law is a power so large that it stays."""
+    states, P, _ = separation_chain(np.array(weights) / sum(weights), R, 1)
+    full = [x for x, state in enumerate(states) if len(state) == R]
+    P = P[np.ix_(full, full)]
+    limit = np.linalg.matrix_power(P, 4096)
+    assert np.ptp(limit, axis=0).max() < 1e-9
+    apart = [np.abs(np.linalg.matrix_power(P, t) - limit).sum(axis=1).max() / 2 for t in range(1, 200)]
+    found = row(sun.separation_mixing_time(0, weights=np.array(weights), separation=R))["mixing"]
+    assert found == next(t for t, distance in enumerate(apart, start=1) if distance <= 1 / 4)
+    assert found >= R
+    assert min(apart[: R - 1], default=1) >= 1 - 1 / (R + 1)  # the erratum's argument
+
+
 @pytest.mark.parametrize(("units", "R", "B"), [(3, 1, 1), (5, 2, 1), (4, 3, 1), (6, 1, 2), (4, 1, 2)])
 def test_states_of_minimum_separation_against_the_chain(units, R, B):
     """The chain that the oracle enumerates from the start: sets in order, here as lists of clients, B! for each set."""

@@ -327,18 +327,35 @@ def test_either_of_two_methods_is_enough():
 
     both = {"of": {"algorithm": ["low", "high"]}, "minus": {"algorithm": "base"}, "least": 0.0}
     assert decide(both, ends, made).verdict == "contradicted"
-    result = decide(both | {"either": "algorithm"}, ends, made)
+    result = decide(both | {"either": ["algorithm"]}, ends, made)
     assert result.verdict == "holds"
     assert [place.labels["participation"] for place in result.places] == ["often", "seldom"]
     half = 6.20535 * 0.01 / 3**0.5  # t(0.9875, 2): two are compared, the better one counts
     assert result.places[0].quantity.interval() == pytest.approx((0.21 - half, 0.21 + half), abs=1e-6)
-    assert decide(both | {"either": "algorithm", "least": 0.3}, ends, made).verdict == "contradicted"
-    at_most = {"of": both["of"], "minus": both["minus"], "either": "algorithm", "most": 0.0}
+    assert decide(both | {"either": ["algorithm"], "least": 0.3}, ends, made).verdict == "contradicted"
+    at_most = {"of": both["of"], "minus": both["minus"], "either": ["algorithm"], "most": 0.0}
     assert decide(at_most, ends, made).verdict == "holds"  # low is 0.1 below the base
     assert decide(at_most | {"most": -0.15}, ends, made).verdict == "contradicted"
     both = {"of": {"algorithm": ["low", "base"]}, "minus": {"algorithm": ["high", "base"]}, "most": 0.3}
-    named = [place.labels["algorithm"] for place in decide(both | {"either": "algorithm"}, ends, made).places]
+    named = [place.labels["algorithm"] for place in decide(both | {"either": ["algorithm"]}, ends, made).places]
     assert named == ["best against high", "best against base"] * 2
+
+
+def test_either_of_the_cells_of_two_axes_is_enough():
+    """One method is above the base under one of two participations: `at least once above it` holds, in one place."""
+    grid = experiment().grid | {"algorithm": {"low": "fedavg", "high": "mifa", "base": "fedavg_all"}}
+
+    def ends(labels, seed):
+        above = labels["algorithm"] == "high" and labels["participation"] == "seldom"
+        return 0.5 + (0.2 + 0.01 * seed) * above - 0.1 * (labels["algorithm"] == "low")
+
+    once = {"of": {"algorithm": ["low", "high"], "participation": ["often", "seldom"]}, "minus": {"algorithm": "base"}}
+    (place,) = decide(once | {"either": ["participation", "algorithm"], "least": 0.1}, ends, experiment(grid=grid)).places
+    assert place.verdict == "holds"
+    half = 8.86026 * 0.01 / 3**0.5  # t(0.99375, 2): the best of four
+    assert place.quantity.interval() == pytest.approx((0.21 - half, 0.21 + half), abs=1e-5)
+    by_method = decide(once | {"either": ["algorithm"], "least": 0.1}, ends, experiment(grid=grid))
+    assert by_method.verdict == "contradicted"  # under "often" no method is
 
 
 def test_cells_are_compared_after_equal_rounds():
@@ -372,7 +389,7 @@ def test_what_cannot_be_decided_is_refused():
             ABOVE | {"over_round": 10, "readings": {"b": {"says": "b", "metric": "round_of:test/accuracy>=0"}}},
             "over_round: is not allowed beside a threshold",
         ),
-        (ABOVE | {"either": "seed"}, "either: 'seed' is not allowed; must be one of algorithm"),
+        (ABOVE | {"either": ["seed"]}, "either: 'seed' is not allowed; must be one of algorithm"),
         (
             {"of": {"algorithm": "fedsgd"}, "least": 0},
             "algorithm: 'fedsgd' is not allowed; must be one of fedavg, mifa",
