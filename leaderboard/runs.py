@@ -264,6 +264,9 @@ def served(uri: str, experiment: str, metrics: Collection[str] | None = None) ->
     from rollcall.benchmark.sweep.mlflow_copy import COMPLETE, FILES, STATUS, connect, reason, runs_of, shown
 
     runs = []
+    file = uri.removeprefix("sqlite:///").partition("?")[0]
+    if uri.startswith("sqlite:///") and not Path(file).is_file():  # MLflow would create it
+        raise SettingError(f"mlflow: {uri} is not allowed; there is no file {file}")
     try:
         client = connect(uri)
         known = client.get_experiment_by_name(experiment)

@@ -235,7 +235,7 @@ def standing(board: Board, store: Path | None = None, kept: bool = True) -> Stan
         if entry.rule != board.rule:
             raise SettingError(f"{files[name]}: is an entry of another rule of {board.name}; enter it again")
     if not entries:
-        raise NoEntries(f"{board.name}: has no entries; first: rollcall enter METHOD --board {board.name}")
+        raise NoEntries(f"{board.name}: has no entries")
     known = [name for name in board.methods if name in entries]
     return Standing(board, {name: entries[name] for name in [*known, *sorted(entries.keys() - set(known))]})
 

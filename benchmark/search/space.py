@@ -125,7 +125,7 @@ def assignments(text: str) -> dict[str, str]:
     """`local.lr=uniform(0,1),server.lr=1,3` as a mapping. A comma separates settings where SETTING= follows it."""
     parts = [part.partition("=") for part in re.split(r",(?=[^,=()]+=)", text)]
     if not all(path.strip() and equals for path, equals, _ in parts):
-        raise SettingError(f"space: {text!r} is not allowed; must be SETTING=DOMAIN,... or a .yaml file")
+        raise SettingError(f"space: {text!r} is not allowed; must be SETTING=DOMAIN,...")
     return {path.strip(): value.strip() for path, _, value in parts}
 
 

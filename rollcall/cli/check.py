@@ -39,9 +39,14 @@ def check(
     Of kept results, a file of `rollcall archive`, it checks provenance, settings and values before you share them.
     Of an entry of a board it checks the rule, and runs one sample and one final run again.
     """
+    given = [option for option, value in {"--board": board, "--all": every, "--trust": trust}.items() if value]
     if files := [text for text in parts or () if text.endswith((".entry", ".json.xz"))]:
         if len(files) < len(parts or []):
             raise SettingError("PART: a file is not allowed beside other parts; check them one after the other")
+        if kind:
+            raise SettingError("--kind is not allowed with a file; it is for parts")
+        if given and not any(file.endswith(".entry") for file in files):
+            raise SettingError(f"{given[0]} is not allowed with kept results; it is for an entry, FILE.entry")
         found = {
             file: _of_entry(Path(file), every, trust, board) if file.endswith(".entry") else _of_kept(Path(file))
             for file in files
@@ -50,8 +55,8 @@ def check(
         problems = {file: problems for file, (problems, _) in found.items()}
         print(json.dumps(problems, indent=1) if as_json else "\n".join(lines))
         raise typer.Exit(1 if any(problems.values()) else 0)
-    if board:
-        raise SettingError("--board is not allowed with parts; it is for an entry, FILE.entry")
+    if given:
+        raise SettingError(f"{given[0]} is not allowed with parts; it is for an entry, FILE.entry")
     values = {text: parse_part("part", text) for text in parts or KINDS["algorithm"].known}
     from rollcall.benchmark.conformance import conform  # imports torch, which takes seconds
 

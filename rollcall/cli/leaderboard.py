@@ -105,9 +105,12 @@ def leaderboard(
         else:
             board = boards.ranking_board(chosen, store, runs, conditions, x, against, overall)
     except boards.NoRuns as error:
+        if mlflow:
+            from rollcall.benchmark.sweep.mlflow_copy import shown as address
+
+            raise SettingError(f"experiment: {chosen.name!r} has no finished run in {address(mlflow)}") from None
         first = command("run", experiment, *(["--variant", variant] if variant else []), store=store)
-        where = f"; read from {mlflow}" if mlflow else f"; first: {first}"
-        raise SettingError(f"{error}{where}") from None
+        raise SettingError(f"{error}; first: {first}") from None
     if html is not None:
         if chosen.source:
             view = boards.in_view(chosen, runs, conditions)
@@ -168,7 +171,10 @@ def _board(
     from rollcall.leaderboard.figures import board_chart
     from rollcall.leaderboard.names import method_name
 
-    shown = standing.standing(Board.read(name), store, kept=not mine)
+    try:
+        shown = standing.standing(Board.read(name), store, kept=not mine)
+    except standing.NoEntries as error:
+        raise SettingError(f"{error}; first: {command('enter', 'METHOD', '--board', name, store=store)}") from None
     if as_json:
         print(strict_json(standing.as_data(shown)))
         return
@@ -224,7 +230,7 @@ def compare(
     seen: list[tuple[set[str], set[str]]] = []
     labels: set[str] = set()
     ended: list[Run] = []
-    measured = False
+    measured, paired, last_rounds = False, False, 0
     asked = [PaperExperiment.read(experiment)] if experiment else []
     if asked and asked[0].is_board:
         at = command("leaderboard", experiment, "--against", b)
@@ -243,12 +249,18 @@ def compare(
         labels |= {PAPER, *one.variants, *(label for cell in ran for label in cell.labels.values())}
         for name, own in by_name.items():
             every = [Comparison(*pair, chosen, last_rounds) for pair in pairs(own, a, b)]
+            paired |= any(pair.cell.runs.keys() & pair.other.runs.keys() for pair in every)
             new = [pair for pair in every if sum(pair.wins) and (pair.cell.trials, pair.other.trials) not in seen]
             seen += [(pair.cell.trials, pair.other.trials) for pair in new]
             found |= {name: new} if new else {}
     if not found:
         if ended and not measured:
             raise unmeasured(chosen, ended)
+        if paired:
+            raise SettingError(
+                f"compare: runs of {a!r} and {b!r} have no values in their last {last_rounds} rounds in common; run "
+                "more rounds"
+            )
         where = experiment or (f"{store}" if mine else f"the kept results or in {store}")
         known = labels.union(*(own for _, own in grids)) - {""}
         for name in (a, b):

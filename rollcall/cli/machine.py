@@ -39,8 +39,11 @@ def bench(
 
     if device == "auto":
         device = "cuda" if torch.cuda.is_available() else "cpu"
-    pairs = product(parse_values("clients", clients), parse_values("active", active))
-    counts = [(m, a) for m, a in pairs if isinstance(m, int) and isinstance(a, int) and 1 <= a <= m]
+    given = {"clients": parse_values("clients", clients), "active": parse_values("active", active)}
+    for name, value in [(name, value) for name, values in given.items() for value in values]:
+        if type(value) is not int or value < 1:
+            raise SettingError(f"{name}: {value!r} is not allowed; must be a whole number from 1")
+    counts = [(m, a) for m, a in product(*given.values()) if a <= m]
     if not counts:
         raise SettingError(f"active: {active} is not allowed; must be whole numbers from 1 to {clients}, the clients")
     rows = []

@@ -215,6 +215,7 @@ def plans_of(
 
             if not tuned.is_file():
                 first = command("tune", one, *(["--variant", variant] if variant else []))
+                first += "" if chosen.search else " --space SETTING=DOMAIN"
                 raise SettingError(f"{tuned}: there is no such file; first: {first}")
             answer = Answer.read(tuned)
         changes = ({} if rounds is None else {"rounds": [rounds]}) | parse_all("set", settings or [])

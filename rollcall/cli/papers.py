@@ -8,7 +8,7 @@ import typer
 from rollcall.benchmark.config.experiment import names
 from rollcall.benchmark.config.metric import COSTS
 from rollcall.benchmark.config.text import command, counted
-from rollcall.cli.options import STORE, Store, err, say, tracked
+from rollcall.cli.options import STORE, Store, err, say, there, tracked
 from rollcall.leaderboard.paper.experiment import PaperExperiment
 
 FOLDER = Path("leaderboard")
@@ -75,6 +75,7 @@ def report(
     from rollcall.leaderboard.kept import papers
     from rollcall.leaderboard.paper import findings, reproduction
 
+    to.mkdir(parents=True, exist_ok=True)
     archives = (stored.PACKAGE, stored.HERE, to / RESULTS)
     all_judged = [
         reproduction.Judged(one, stored.unarchive(one.home, *archives), archives) for one in tracked(papers(), "claims")
@@ -82,7 +83,6 @@ def report(
     of_findings = findings.findings(all_judged, *archives)
     texts = {reproduction.NAME: reproduction.reproduction(all_judged), findings.NAME: of_findings}
     for name, text in texts.items():
-        to.mkdir(parents=True, exist_ok=True)
         (to / name).write_text(text, encoding="utf-8")
     for one in tracked([one for one in all_judged if one.ran], "figures"):
         if one.experiment.name in SHOWN or f"(pictures/{one.experiment.name}.svg)" in texts[findings.NAME]:
@@ -110,6 +110,9 @@ def site(
     from rollcall.leaderboard import runs as stored
     from rollcall.leaderboard.site.build import build, collect
 
+    if store is not None:
+        there(store)
+    folder.mkdir(parents=True, exist_ok=True)
     shown = []
     chosen = {name: PaperExperiment.read(name) for name in experiments or names()}
     for name, one in tracked(chosen.items(), "experiments"):

@@ -92,6 +92,10 @@ def show(
     if shown := [part for name in experiment if (part := _part_of(name))]:
         if len(shown) < len(experiment):
             raise SettingError("show: experiments are not allowed beside parts; show them one after the other")
+        of_trials: dict[str, Any] = {"--variant": variant, "--seeds": seeds, "--only": only, "--set": settings}
+        of_trials |= {"--rounds": rounds is not None, "--algorithm": methods, "--tuned": tuned, "--estimate": estimate}
+        if given := [option for option, value in of_trials.items() if value]:
+            raise SettingError(f"{given[0]} is not allowed for a part, which has no trials; it takes --json")
         print(json.dumps(shown, indent=1)) if as_json else out.print(*map(_part_card, shown), sep="\n")
         return
     plans = plans_of(experiment, variant, seeds, only, settings, rounds, methods, tuned)
@@ -101,7 +105,8 @@ def show(
     from rollcall.leaderboard.cells import kept_runs
 
     for plan in plans:
-        if plan.file is not None and not own_code([point.spec for point in plan.runs]):  # reading runs no own code
+        changed = plan.file is not None or methods or seeds or settings or tuned or rounds is not None
+        if changed and not own_code([point.spec for point in plan.runs]):  # reading runs no own code
             _ = plan.trials  # refuses a setting that is not allowed, as `run` does
         out.print(card(plan.experiment), highlight=False, soft_wrap=True)
         where = store / plan.experiment.home

@@ -61,7 +61,17 @@ def test_help_shows_no_type_of_a_flag(capsys):
         # options without effect beside another one
         (("leaderboard", "FILE", "--json", "--format", "csv"), "--format is not allowed with --json; "),
         (("participation", "ROLL", "--only", "panel=x"), "--only is not allowed with a file of a participation model; "),
+        (("show", "mifa", "--rounds", "0"), "--rounds is not allowed for a part, which has no trials; it takes --json\n"),
+        (("show", "mifa", "--estimate"), "--estimate is not allowed for a part, which has no trials; it takes --json\n"),
+        (("check", "mifa", "--trust"), "--trust is not allowed with parts; it is for an entry, "),
+        (("check", "a.json.xz", "--all"), "--all is not allowed with kept results; it is for an entry, "),
+        (("check", "a.entry", "--kind", "model"), "--kind is not allowed with a file; it is for parts\n"),
         # values of options
+        (("show", "quickstart", "--rounds", "-1"), "rounds: -1 is not allowed"),
+        (("show", "quickstart", "--set", "local.lrr=1"), "local.lrr: is not a setting; allowed: steps"),
+        (("bench", "--active", "1,x"), "active: 'x' is not allowed; must be a whole number from 1\n"),
+        (("bench", "--clients", "x"), "clients: 'x' is not allowed; must be a whole number from 1\n"),
+        (("enter", "mifa", "--space", "space.yaml"), "space: 'space.yaml' is not allowed; must be SETTING=DOMAIN,...\n"),
         (("leaderboard", "quickstart", "--metric", "test/x"), "metric: 'test/x' is not allowed; must say which values are better: test/x=max, =min or =zero\n"),
         (("leaderboard", "quickstart", "--only", ""), "only: '' is not allowed; must be SETTING=VALUE"),
         (("run", "quickstart", "--seeds", "[1"), "seeds: '[1' is not allowed; must be VALUE or VALUE,VALUE"),
@@ -80,10 +90,13 @@ def test_help_shows_no_type_of_a_flag(capsys):
             for command in ("run", "leaderboard", "participation")
         ],
         (("enter", "mine.py:Mine", "--board", "standard/digts"), "board: 'standard/digts' is not allowed; must be one of standard/digits, standard/fashion. Did you mean standard/digits?\n"),
-        (("run", "FILE", "--tuned", "DIR/tuned.yaml"), "DIR/tuned.yaml: there is no such file; first: rollcall tune FILE\n"),
+        (("run", "FILE", "--tuned", "DIR/tuned.yaml"), "DIR/tuned.yaml: there is no such file; first: rollcall tune FILE --space SETTING=DOMAIN\n"),
+        (("leaderboard", "FILE", "--mlflow", "sqlite:///DIR/none.db"), "mlflow: sqlite:///DIR/none.db is not allowed; there is no file DIR/none.db\n"),
+        (("site", "DIR/binary.yaml"), "DIR/binary.yaml"),
+        (("report", "--to", "DIR/binary.yaml"), "DIR/binary.yaml"),
         *[
             ((*words.split(), "DIR/none"), "DIR/none: there is no such folder\n")
-            for words in ("doctor", "clean quickstart --store", "sync --store", "compare fedavg mifa --mine --store")
+            for words in ("doctor", "clean quickstart --store", "sync --store", "compare fedavg mifa --mine --store", "site DIR/pages --store")
         ],
     ],
 )  # fmt: skip

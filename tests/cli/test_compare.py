@@ -49,6 +49,16 @@ def test_nothing_to_compare(file, capsys):
     assert "with runs of both 'fedpbc' and 'fedpbc'" in err
 
 
+def test_runs_that_end_before_the_last_rounds_that_are_compared(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    evaluation = {"evaluation": {"every": 2, "splits": ["train"]}}
+    path = write(tmp_path, "mine", trial=TINY["trial"] | evaluation, report=TINY["report"] | {"last_rounds": 20})
+    assert rollcall(capsys, "run", path, "--rounds", "1", "--executor", "inline")[0] == 0
+    _, _, err = rollcall(capsys, "compare", "fedavg", "fedpbc", path)
+    ran = "compare: runs of 'fedavg' and 'fedpbc' have no values in their last 20 rounds in common; run more rounds"
+    assert err == f"error: {ran}\n"
+
+
 def test_a_metric_that_no_run_measured(file, capsys):
     line = "error: metric: 'train/distanc' is not allowed; no run measured it. Measured: train/distance\n"
     asked = ("compare", "fedpbc", "fedavg", file, "--metric", "train/distanc=min")

@@ -10,6 +10,7 @@ from urllib.parse import unquote
 
 import pytest
 
+from rollcall.benchmark.config.experiment import file_of
 from rollcall.benchmark.search.board import Board
 from rollcall.leaderboard import standing
 from rollcall.leaderboard.frames import runs
@@ -129,6 +130,13 @@ def test_a_method_of_ones_own_is_on_the_axes_of_a_ranking(tmp_path, monkeypatch,
     off = rollcall(capsys, "leaderboard", path, "--only", "panel=0.9", "--store", "other")[2]
     assert off == "error: only: 'panel' is not allowed; after --set or --tuned no run is on it\n"
     assert set(runs("other", path)["local.lr"]) == {0.2}
+
+
+def test_a_board_without_entries_says_how_to_enter_one(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    Path("my.yaml").write_text(file_of("standard/digits").read_text())
+    code, _, err = rollcall(capsys, "leaderboard", "my.yaml", "--mine")
+    assert (code, err) == (2, "error: my: has no entries; first: rollcall enter METHOD --board my.yaml\n")
 
 
 def test_the_ranking_of_a_variant_has_its_runs_alone(tmp_path, monkeypatch, capsys):
