@@ -36,8 +36,8 @@ MEANINGS: dict[Verdict, str] = {
     "not testable": (
         "the paper, or our copy of it, does not print a setting or its data: one reading holds and another contradicts "
         "(their number is not corrected for), or no reading comes near the printed number that identifies the data (to "
-        "a quarter of it; a reading that was fitted to it decides nothing), at our other settings and whatever the readings "
-        "say."
+        "a quarter of it; a reading that was fitted to it decides nothing), at our other settings and whatever the "
+        "readings say."
     ),
     "no difference that matters": (
         "the interval is within a margin of the bound: a quarter of the printed difference, unless the claim states "

@@ -260,7 +260,9 @@ def test_theorem_1_with_a_bound_for_the_mean_only():
     assert found["bound"] == pytest.approx(2 * 2 * 1 * sigma2 / 20 + 2 * 1 * (0.0**2 + 0.2**2), rel=1e-12)
 
 
-@pytest.mark.parametrize(("weights", "R"), [([1, 1, 1, 1, 1], 2), ([1, 2, 5, 9], 1), ([1, 2, 5, 9], 2), ([1, 1, 2, 3, 8], 3)])
+@pytest.mark.parametrize(
+    ("weights", "R"), [([1, 1, 1, 1, 1], 2), ([1, 2, 5, 9], 1), ([1, 2, 5, 9], 2), ([1, 1, 2, 3, 8], 3)]
+)
 def test_mixing_time_of_minimum_separation_by_powers_of_the_chain(weights, R):
     """Its law after t rounds is a power of the oracle's matrix; the long-run law is a power so large that it stays."""
     states, P, _ = separation_chain(np.array(weights) / sum(weights), R, 1)

@@ -350,7 +350,9 @@ def test_either_of_the_cells_of_two_axes_is_enough():
         return 0.5 + (0.2 + 0.01 * seed) * above - 0.1 * (labels["algorithm"] == "low")
 
     once = {"of": {"algorithm": ["low", "high"], "participation": ["often", "seldom"]}, "minus": {"algorithm": "base"}}
-    (place,) = decide(once | {"either": ["participation", "algorithm"], "least": 0.1}, ends, experiment(grid=grid)).places
+    (place,) = decide(
+        once | {"either": ["participation", "algorithm"], "least": 0.1}, ends, experiment(grid=grid)
+    ).places
     assert place.verdict == "holds"
     half = 8.86026 * 0.01 / 3**0.5  # t(0.99375, 2): the best of four
     assert place.quantity.interval() == pytest.approx((0.21 - half, 0.21 + half), abs=1e-5)
