@@ -60,8 +60,7 @@ class Board:
 def written(folder: Path, stem: str, texts: Mapping[str, str], chart: "alt.ConcatChart") -> str:
     """Write texts, by the ending of their files, and a chart. Returns the names of the files in one line.
 
-    Raises:
-        SettingError: the folder cannot be written.
+    Raises SettingError: the folder cannot be written.
     """
     from rollcall.leaderboard.figures import FORMATS, save
 
@@ -125,8 +124,7 @@ def ranking_board(
 ) -> Board:  # fmt: skip
     """The ranking of runs, or of their methods over all conditions. Of kept runs those count that are `in_ranking`.
 
-    Raises:
-        SettingError: no run is finished and has all metrics, or they do not allow what is asked for.
+    Raises SettingError: no run is finished and has all metrics, or they do not allow what is asked for.
     """
     metrics, last_rounds = experiment.report.metrics, experiment.report.last_rounds
     runs = in_ranking(experiment, runs)
@@ -188,8 +186,7 @@ def in_ranking(experiment: PaperExperiment, runs: list[Run]) -> list[Run]:
 def _notes(runs: Sequence[Run], store: Path, missing: Sequence[Metric]) -> list[str]:
     """Where the runs are from, and whether all diverged.
 
-    Raises:
-        SettingError: they did not, and yet metrics are missing.
+    Raises SettingError: they did not, and yet metrics are missing.
     """
     texts = {f"your own, in {run.server or store}" if run.source == "own" else "kept results" for run in runs}
     notes = [f"runs: {' and '.join(sorted(texts, reverse=True))}"]
@@ -238,8 +235,7 @@ def paper_board(
     Own runs that are shorter or fewer than the kept ones are not part of the table; a note counts them. If the table is
     of a part of the experiment or has another report, `whole` has the claims.
 
-    Raises:
-        SettingError: no run is finished, or none measured a metric.
+    Raises SettingError: no run is finished, or none measured a metric.
     """
     one, metrics, numbers = Judged(experiment, runs), experiment.report.metrics, printed(experiment)
     judged = whole or one

@@ -68,8 +68,7 @@ def only(runs: Sequence[Run], axes: Sequence[Axis], conditions: Mapping[str, Seq
 
     `bernoulli` also selects the label `bernoulli#2`, as in `rollcall run --only`.
 
-    Raises:
-        SettingError: no run has one of the values.
+    Raises SettingError: no run has one of the values.
     """
     kept = list(runs)
     by_name = {axis.name: axis for axis in axes}

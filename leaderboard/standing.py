@@ -224,9 +224,7 @@ class NoEntries(SettingError):
 def standing(board: Board, store: Path | None = None, kept: bool = True) -> Standing:
     """The board with its entries: `kept` ones, and those in the store, which replace them.
 
-    Raises:
-        NoEntries: there is none.
-        SettingError: one cannot be read, or is of another rule.
+    Raises NoEntries: there is none. Raises SettingError: one cannot be read, or is of another rule.
     """
     folders = [*([PACKAGE, HERE] if kept else []), *([store] if store else [])]
     files = {file.stem: file for folder in folders for file in sorted((folder / board.name).glob(f"*{ENDING}"))}
@@ -434,8 +432,7 @@ def pattern_table(board: Board) -> Table:
 def tables(standing: Standing, baseline: str) -> dict[str, Table]:
     """The tables of results by heading; those of differences are to the best and, if it has an entry, to a baseline.
 
-    Raises:
-        SettingError: the baseline has no entry.
+    Raises SettingError: the baseline has no entry.
     """
     check_one_of("against", baseline, standing.entries)
     return {

@@ -152,8 +152,7 @@ def pairs(cells: Sequence[Cell], a: str, b: str) -> list[tuple[Cell, Cell]]:
 def against(ranking: Ranking, baseline: str) -> dict[str, list[Comparison | None]]:
     """By metric, each cell of a ranking against the baseline of its block; None for the baseline, or without one.
 
-    Raises:
-        SettingError: no cell has this method.
+    Raises SettingError: no cell has this method.
     """
     methods = dict.fromkeys(cell.labels[METHOD] for cell in ranking.cells)
     check_one_of("against", baseline, methods)
@@ -224,8 +223,8 @@ def scores_of(block: Block, metric: Metric, last_rounds: int) -> pd.DataFrame:
 def overall(ranking: Ranking) -> Overall:
     """The methods of a ranking over its blocks, by its first metric.
 
-    Raises:
-        SettingError: there are fewer than two methods, fewer than two blocks with a value of each, or no seed in all.
+    Raises SettingError: there are fewer than two methods, fewer than two blocks with a value of each, or no seed in
+    all.
     """
     metric, last = ranking.metrics[0], ranking.last_rounds
     methods = list(dict.fromkeys(cell.labels[METHOD] for cell in ranking.cells))

@@ -103,8 +103,7 @@ class FromFunction(FromObject):
 def checked_model(model: Any, population: Population) -> Any:
     """A user's participation model; one without the base class as a `FromObject`.
 
-    Raises:
-        ValueError: it is made for another number of clients.
+    Raises ValueError: it is made for another number of clients.
     """
     if not isinstance(model, Participation) and not callable(getattr(model, "active", None)):
         return model

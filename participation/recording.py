@@ -154,8 +154,7 @@ def mask_of(
         round_length: in seconds, for intervals.
         time_zone: of dates without a zone, and of the midnight at which round 0 starts if times are Unix or dates.
 
-    Raises:
-        ValueError: a missing or wrong round length or time zone, one that has no effect, or no round at all.
+    Raises ValueError: a missing or wrong round length or time zone, one that has no effect, or no round at all.
     """
     place = {device: column for column, device in enumerate(ids.tolist())}
     if table.dtype.names == VISITS:

@@ -210,8 +210,7 @@ def root() -> Path:
 def fetch(source: Source, root: Path) -> bool:
     """Download the missing files of a data set, and say whether any were. A second process waits for the first.
 
-    Raises:
-        ValueError: the download failed.
+    Raises ValueError: the download failed.
     """
     if not source.missing(root):
         return False
@@ -232,8 +231,7 @@ def fetch(source: Source, root: Path) -> bool:
 def splits(source: Source, root: Path) -> dict[str, Split]:
     """All splits of a data set, downloaded if missing.
 
-    Raises:
-        ValueError: missing and cannot be downloaded, or damaged.
+    Raises ValueError: missing and cannot be downloaded, or damaged.
     """
     fetch(source, root)
     try:

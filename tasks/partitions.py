@@ -44,8 +44,7 @@ class Parts:
 def checked_parts(parts: Any, labels: Num[np.ndarray, "n"], clients: int, seed: int) -> Any:
     """The parts that a user's partition made, also from a list of the samples of each client.
 
-    Raises:
-        ValueError: `Parts.fault`.
+    Raises ValueError: `Parts.fault`.
     """
     is_list = isinstance(parts, list | tuple | np.ndarray)
     made = Parts(_rows(parts), np.ones((len(parts), 1))) if is_list else parts
@@ -325,8 +324,7 @@ def need_samples(labels: Num[np.ndarray, "n"], clients: int, minimum: int = 1) -
 def drawn(draw: Callable[[np.random.Generator], Parts], seed: int, minimum: int, cause: str) -> Parts:
     """Draw a partition up to `ATTEMPTS` times, until every client has at least `minimum` samples.
 
-    Raises:
-        ValueError: no draw gave every client enough samples. It names `cause`, a setting and its value.
+    Raises ValueError: no draw gave every client enough samples. It names `cause`, a setting and its value.
     """
     for attempt in range(ATTEMPTS):
         parts = draw(stream(seed, "partition", attempt))

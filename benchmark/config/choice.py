@@ -254,9 +254,8 @@ def read(kind: str, value: Any) -> Choice:
     A name is one of the suite's, one of an installed package, `FILE.py:NAME` or `package.module:NAME`. The object is a
     class, a function or an instance; it may be the `name` of a mapping.
 
-    Raises:
-        SettingError: unknown name, something that is not of this kind, unknown option, or a value that the option does
-            not allow.
+    Raises SettingError: unknown name, something that is not of this kind, unknown option, or a value that the option
+    does not allow.
     """
     if isinstance(value, Choice):
         return value
@@ -475,8 +474,7 @@ def read_option(kind: str, members: tuple[Any, ...], value: Any) -> Any:
         members: the types that its annotation allows.
         value: from the experiment file.
 
-    Raises:
-        ValueError: none of the types fits.
+    Raises ValueError: none of the types fits.
     """
     named = isinstance(value, str) and (":" in value or (kind and value in {*KINDS[kind].known, *installed(kind)}))
     if kind and (named or isinstance(value, Mapping | Choice) or callable(value)):

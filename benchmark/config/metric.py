@@ -39,8 +39,7 @@ class Metric:
             `gradients_of:`, `floats_of:` or `seconds_of:` it is the cost of these rounds.
         direction: which values are better.
 
-    Raises:
-        SettingError: the name is a threshold that cannot be read.
+    Raises SettingError: the name is a threshold that cannot be read.
     """
 
     name: str

@@ -62,8 +62,7 @@ def _text(file: str) -> str | None:
 def decoded(file: Path) -> str:
     """The text of a file.
 
-    Raises:
-        SourceError: it is not in UTF-8.
+    Raises SourceError: it is not in UTF-8.
     """
     try:
         return file.read_bytes().decode()
@@ -140,8 +139,7 @@ _known: WeakKeyDictionary[Any, tuple[list[CodeType], str]] = WeakKeyDictionary()
 def source_of(value: Any) -> Source:
     """The file of a class or function, or of the class of an instance; without a file (a notebook), its definition.
 
-    Raises:
-        SourceError: the file was changed, and the class or function still has its earlier code.
+    Raises SourceError: the file was changed, and the class or function still has its earlier code.
     """
     thing = plain(value)
     if (file := _file_of(thing)) is not None:

@@ -74,9 +74,7 @@ for _kind, _own in ((_Loader, (BOOL, INT)), (_Dumper, (BOOL,))):
 def parsed(text: str) -> Any:
     """The content of a YAML text.
 
-    Raises:
-        yaml.YAMLError: it is not YAML.
-        SettingError: a mapping has a key twice, or a control character.
+    Raises yaml.YAMLError: it is not YAML. Raises SettingError: a mapping has a key twice, or a control character.
     """
     return yaml.load(text, _Loader)
 
@@ -140,8 +138,7 @@ def parse_all(field: str, assignments: Iterable[str]) -> dict[str, list[Any]]:
 
     `panel=cifar10,local.lr=0.1,0.05` holds two assignments; values of a repeated setting are joined.
 
-    Raises:
-        SettingError: a text does not have this form; names the field.
+    Raises SettingError: a text does not have this form; names the field.
     """
     values: dict[str, list[Any]] = {}
     for text in assignments:

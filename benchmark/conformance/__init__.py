@@ -67,8 +67,7 @@ def conform(choice: Choice) -> list[Outcome]:
     After a failure of one of the checks that come first, such as an error in every round, there are no others: they
     would fail for the same reason.
 
-    Raises:
-        SettingError: an algorithm that cannot be built, or accepts neither one local step nor three.
+    Raises SettingError: an algorithm that cannot be built, or accepts neither one local step nor three.
     """
     checks = CHECKS[choice.kind]
     if choice.kind == "algorithm":

@@ -47,8 +47,7 @@ def twice(make: Callable[[], Any], source: str) -> None:
         make: the function.
         source: where random numbers should come from, for the error.
 
-    Raises:
-        CheckFailed: the results differ.
+    Raises CheckFailed: the results differ.
     """
     states = _generators()
     made = []

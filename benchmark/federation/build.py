@@ -50,8 +50,7 @@ PRECISIONS = {
 def build(trial: Trial, workers: int = 1) -> Federation:
     """The federation of a trial, in which `workers` threads compute side by side.
 
-    Raises:
-        SettingError: a setting that its task, participation model or algorithm does not allow.
+    Raises SettingError: a setting that its task, participation model or algorithm does not allow.
     """
     if trial.numerics.device == "cuda" and not torch.cuda.is_available():
         raise SettingError("numerics.device: 'cuda' needs a GPU, but torch finds no GPU; use auto or cpu")
@@ -185,8 +184,7 @@ def objective(trial: Trial, data: ClientData) -> Float[np.ndarray, "m"]:
 def parameter_count(task: Task) -> int:
     """d: the numbers in the parameters that are trained; frozen ones do not count.
 
-    Raises:
-        SettingError: none is trained, or a layer does not know its shape yet.
+    Raises SettingError: none is trained, or a layer does not know its shape yet.
     """
     with at("task"):
         for name, parameter in task.named_parameters():

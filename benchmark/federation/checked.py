@@ -99,8 +99,7 @@ def check_metrics(task: Task, metrics: Any, batch: Samples) -> None:
 def check_task(task: Task, batch: Samples) -> None:
     """Call `loss` and `metrics` of a user's task with a batch, in evaluation mode, and check the results.
 
-    Raises:
-        SourceError: one of them raised an error, or returned another value than it must; names the line.
+    Raises SourceError: one of them raised an error, or returned another value than it must; names the line.
     """
     for method, check in {"loss": check_loss, "metrics": check_metrics}.items():
         try:
@@ -115,8 +114,7 @@ def check_task(task: Task, batch: Samples) -> None:
 def check_training(task: Task, data: ClientData, minibatches: Minibatches) -> None:
     """Compute the loss of the smallest minibatch of a run, in the modes of the run, on a copy of the task.
 
-    Raises:
-        SettingError: it cannot be computed, for example because BatchNorm needs two samples.
+    Raises SettingError: it cannot be computed, for example because BatchNorm needs two samples.
     """
     sizes = np.where(minibatches.longest > 0, minibatches.shortest, np.iinfo(np.int64).max)
     client = int(sizes.argmin())

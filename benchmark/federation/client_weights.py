@@ -46,8 +46,7 @@ def classes(
     `availability` is `often` (see `is_often`) or `rare`. `correlation` of one round with the next is `lasting` (above
     0.5) or `fleeting`. `client` makes each client a class.
 
-    Raises:
-        ValueError: the participation model does not provide it, or there are too many clients.
+    Raises ValueError: the participation model does not provide it, or there are too many clients.
     """
     m = len(alpha)
     if m > MOST_CLIENTS:

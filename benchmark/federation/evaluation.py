@@ -49,8 +49,7 @@ def group(by: By, split: str, data: ClientData, availability: Float[np.ndarray, 
 
     None if the samples of the split do not belong to clients. See `is_often` for `availability`.
 
-    Raises:
-        ValueError: the data have no classes, or the participation model does not provide availabilities.
+    Raises ValueError: the data have no classes, or the participation model does not provide availabilities.
     """
     if by == "class":
         if data.classes is None:
@@ -77,8 +76,7 @@ def metrics_of(choices: Sequence[Choice], task: Task, data: ClientData) -> Mappi
 
     Of two chosen ones with one name, the second is called `f1#2`. They are tried on one training sample.
 
-    Raises:
-        SettingError: not a metric, or the task does not give what it needs.
+    Raises SettingError: not a metric, or the task does not give what it needs.
     """
     if not choices and not task.accumulated:
         return {}

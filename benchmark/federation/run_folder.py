@@ -91,8 +91,7 @@ class RunFolder:
     def status(self) -> dict[str, Any]:
         """The content of status.json; empty before the trial starts.
 
-        Raises:
-            Damaged: the file has no JSON object.
+        Raises Damaged: the file has no JSON object.
         """
         try:
             status = json.loads(self.status_file.read_text())
@@ -179,8 +178,7 @@ class RunFolder:
     def locked(self) -> Iterator[None]:
         """Hold the lock, which may be held already by this object.
 
-        Raises:
-            InUse: another process runs this trial.
+        Raises InUse: another process runs this trial.
         """
         self.path.mkdir(parents=True, exist_ok=True)
         try:
@@ -198,9 +196,7 @@ class RunFolder:
     def running(self, trial: "Spec", *, device: str, threads: int, content: str = "") -> Iterator[None]:
         """The context of a running trial: writes its settings and status at the start, and its final state at the end.
 
-        Raises:
-            InUse: another process runs this trial.
-            Damaged: metrics.jsonl is not as the run left it.
+        Raises InUse: another process runs this trial. Raises Damaged: metrics.jsonl is not as the run left it.
         """
         with self.locked():
             if fault := self.altered():
@@ -295,8 +291,7 @@ class RunFolder:
     def resumable(self) -> Path | None:
         """The last checkpoint; None if there is none.
 
-        Raises:
-            Damaged: it cannot be read.
+        Raises Damaged: it cannot be read.
         """
         if not self.checkpoint.exists():
             return None
@@ -320,8 +315,7 @@ class RunFolder:
     def rows(self) -> list[dict[str, float]]:
         """The lines of metrics.jsonl; none if there is no such file. An unfinished last line is left out.
 
-        Raises:
-            Damaged: another line has no JSON object with a round.
+        Raises Damaged: another line has no JSON object with a round.
         """
         rows: list[dict[str, float]] = []
         lines = self._lines()
@@ -352,8 +346,7 @@ class RunFolder:
     def models(self) -> dict[str, np.ndarray]:
         """The arrays of model.npz: `model` and `server`, each [d], and `buffer/NAME`.
 
-        Raises:
-            Damaged: model.npz is missing or cannot be read.
+        Raises Damaged: model.npz is missing or cannot be read.
         """
         file = self.path / "model.npz"
         fault = fault_of_archive(file)

@@ -368,8 +368,7 @@ class OtherData(Refused):
 def _has_result(run: RunFolder, trial: Trial) -> bool:
     """Whether the folder holds the result of the trial, because the run finished or diverged.
 
-    Raises:
-        Refused: it holds another trial, or more rounds of this one.
+    Raises Refused: it holds another trial, or more rounds of this one.
     """
     status, finished = run.status, run.finished
     if "digest" in status and status["digest"] != trial.digest:

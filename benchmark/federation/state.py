@@ -59,8 +59,7 @@ def refuse_what_cannot_fit(states: Sequence[Any], label: str, d: int, clients: i
 
     A round computes the next state while it still needs the last. On the `meta` device states take no memory.
 
-    Raises:
-        SettingError: the state will not fit.
+    Raises SettingError: the state will not fit.
     """
     need = 2 * sum(one.numel() * one.element_size() for state in states for one in StateBuffers(state).buffers())
     name, size = "the machine", os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")

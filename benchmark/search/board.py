@@ -45,8 +45,7 @@ class Board:
     def read(cls, name: str) -> "Board":
         """A board by its name, or by the path of its YAML file.
 
-        Raises:
-            SettingError: there is no such board, or it lacks what its rule needs.
+        Raises SettingError: there is no such board, or it lacks what its rule needs.
         """
         is_there = file_of(name).is_file() or name.endswith((".yaml", ".yml"))  # else it is no experiment
         experiment = Experiment.read(name) if is_there else None
@@ -66,8 +65,7 @@ class Board:
     def with_seeds(self, first: int | None) -> "Board":
         """The board with searches of other seeds, from a first one on, which is another rule; None: itself.
 
-        Raises:
-            SettingError: final runs have one of these seeds.
+        Raises SettingError: final runs have one of these seeds.
         """
         if first is None:
             return self
@@ -142,8 +140,7 @@ class Board:
             method: as an experiment file has it.
             text: its option and the domain, `OPTION=DOMAIN`; by default its `search_space`.
 
-        Raises:
-            SettingError: it has no such option, does not allow the values, or would search more than one.
+        Raises SettingError: it has no such option, does not allow the values, or would search more than one.
         """
         spec = next(iter(self.conditions(label, method).values()))
         # A method with a server step of its own allows no server rate.

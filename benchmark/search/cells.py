@@ -76,9 +76,8 @@ def cells_of(
 
     Samples are compared `parts` times, at equal distances. See `tune` for the others.
 
-    Raises:
-        SettingError: an axis or a setting does not exist, or a value is not allowed; or the points of a cell have
-            different numbers of rounds.
+    Raises SettingError: an axis or a setting does not exist, or a value is not allowed; or the points of a cell have
+    different numbers of rounds.
     """
     grid = grid_points(experiment)
     axes = list(dict.fromkeys(axis for point in grid for axis in point.labels))

@@ -163,8 +163,7 @@ class Entry(Part):
     def read(cls, path: Path) -> "Entry":
         """The entry of a file.
 
-        Raises:
-            SettingError: it cannot be read, or was changed after it was written.
+        Raises SettingError: it cannot be read, or was changed after it was written.
         """
         try:
             data = json.loads(gzip.decompress(path.read_bytes()))
@@ -282,9 +281,8 @@ Tell = Callable[[str], None]
 def enter(board: Board, methods: Sequence[Method], execution: Execution, tell: Tell = lambda line: None) -> list[Entry]:
     """Run the searches and the final runs of methods; a second call resumes. `tell` takes lines on the progress.
 
-    Raises:
-        SettingError: a trial failed, or a method is possible under no condition.
-        Interrupted: asked to stop; call again to resume.
+    Raises SettingError: a trial failed, or a method is possible under no condition. Raises Interrupted: asked to stop;
+    call again to resume.
     """
     plans = [Plan(board, method, execution.store) for method in methods]
     for plan in plans:
@@ -345,8 +343,7 @@ def problems(entry: Entry, board: Board, trust: bool = False) -> list[str]:
     Space, marks and impossible conditions are compared with what the method says, of the user's own only with `trust`,
     since that runs its code. It cannot see whether a run gives the numbers of the entry: see `rerun`.
 
-    Raises:
-        SettingError: no condition can be built, such as without the data.
+    Raises SettingError: no condition can be built, such as without the data.
     """
     if entry.rule != board.rule:
         return [f"rule: {entry.rule} is not that of {board.name}, {board.rule}; enter the method again"]

@@ -89,8 +89,7 @@ def search_with_ray(
 
     Drawn samples that no scheduler stops run in one experiment of Tune. Otherwise each cell has one, after the other.
 
-    Raises:
-        Interrupted: the search was asked to stop.
+    Raises Interrupted: the search was asked to stop.
     """
     if isinstance(scheduler, PopulationBasedTraining):
         raise SettingError(

@@ -93,9 +93,8 @@ def read_space(space: Mapping[str, Any] | str | Path) -> dict[str, Any]:
 
     A mapping may have Tune's domains, and below the name of a method its own settings.
 
-    Raises:
-        SettingError: it is no space, or a setting cannot be searched: a search over the task, the participation model
-            and so on would choose the easiest problem.
+    Raises SettingError: it is no space, or a setting cannot be searched: a search over the task, the participation
+    model and so on would choose the easiest problem.
     """
     if isinstance(space, Path) or (isinstance(space, str) and space.endswith((".yaml", ".yml"))):
         # In `{local.lr: choice(1,3)}` YAML would separate the entries at the comma of a domain without quotes.

@@ -292,8 +292,7 @@ def answer_of(cell: Cell, rows: Sequence[Mapping[str, Any]], how: How) -> Best |
 def metric_of(name: str, mode: Direction | None, declared: Sequence[Metric]) -> Metric:
     """The metric of a search, `SPLIT/METRIC`, with its better end, which may follow from the report's metrics.
 
-    Raises:
-        SettingError: it is of the test split; or its better end is not known.
+    Raises SettingError: it is of the test split; or its better end is not known.
     """
     metric = Metric(name)
     if metric.split == "test":

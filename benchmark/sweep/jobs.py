@@ -239,8 +239,7 @@ def run_inline(jobs: Iterable[Job], checkpoint_every: timedelta = CHECKPOINT_EVE
     After SIGINT or SIGTERM the running trial saves a checkpoint, and no other trial starts. Returns the errors of the
     jobs that failed, by name.
 
-    Raises:
-        Interrupted: after a second signal, at once.
+    Raises Interrupted: after a second signal, at once.
     """
     errors: dict[str, str] = {}
     with stop_requests() as requested:

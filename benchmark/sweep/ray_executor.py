@@ -79,8 +79,7 @@ def start_ray(address: str = "") -> None:
         address: of a Ray cluster; `auto`: the one of this machine; empty: the Ray that the user has started in this
             process, otherwise RAY_ADDRESS, otherwise this machine alone.
 
-    Raises:
-        SettingError: no Ray cluster answers at the address, or Ray does not start on this machine.
+    Raises SettingError: no Ray cluster answers at the address, or Ray does not start on this machine.
     """
     global _started
     if _started is not None and not (ray.is_initialized() and ray.get_runtime_context().gcs_address == _started.gcs):

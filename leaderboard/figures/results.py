@@ -133,8 +133,7 @@ def paper_curves(experiment: PaperExperiment, cells: Sequence[Cell], over: str =
         cells: of the experiment.
         over: what replaces the report's x on the x axis, one of `OVER`; empty for nothing.
 
-    Raises:
-        SettingError: none of the metrics was measured, or no run has the column of the x axis.
+    Raises SettingError: none of the metrics was measured, or no run has the column of the x axis.
     """
     report = experiment.report
     own = report.against[0].name if report.against else "" if report.x in OVER else report.x
@@ -155,8 +154,7 @@ def subplots(experiment: PaperExperiment, cells: Sequence[Cell]) -> list[Subplot
     and each metric that is drawn. A metric of another model of some methods (`test/accuracy/server`) has lines in the
     subplot of the metric that its name begins with. A cell without such a label is in all subplots that it fits.
 
-    Raises:
-        SettingError: none of the metrics was measured.
+    Raises SettingError: none of the metrics was measured.
     """
     report, numbers = experiment.report, printed(experiment)
     metrics = list(report.drawn or report.metrics)

@@ -271,8 +271,7 @@ def build(folder: Path, shown: Sequence[Shown], again: str) -> str:
 
     `again` is the command that writes them. Returns the number of pages, and the file to open.
 
-    Raises:
-        SettingError: the folder cannot be written.
+    Raises SettingError: the folder cannot be written.
     """
     import vl_convert
 

@@ -98,8 +98,7 @@ def execution(
 ) -> Execution:
     """How trials run, from the options of a command.
 
-    Raises:
-        SettingError: an option is not allowed.
+    Raises SettingError: an option is not allowed.
     """
     share: Any = gpus
     with suppress(ValueError):  # a text is refused below, in one line with its value
@@ -147,8 +146,7 @@ class Plan:
     def trials(self) -> list[Trial | Analysis]:
         """The runs, validated.
 
-        Raises:
-            SettingError: a setting is not allowed; with the line of a file of the user's own.
+        Raises SettingError: a setting is not allowed; with the line of a file of the user's own.
         """
         try:
             return [point.trial for point in self.runs]
@@ -197,8 +195,7 @@ def plans_of(
 
     Their settings are validated when the jobs of a plan are asked for.
 
-    Raises:
-        SettingError: a change does not fit an experiment, or `tuned` is the answer for another one or has its seeds.
+    Raises SettingError: a change does not fit an experiment, or `tuned` is the answer for another one or has its seeds.
     """
     plans = []
     for one in chain.from_iterable((names(of=name) if name else []) or [name] for name in experiments):
