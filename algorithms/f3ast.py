@@ -1,7 +1,7 @@
 """F3AST: selects the active clients that were selected least for their weight, and corrects by the selection rate.
 
 Ribero, Vikalo, de Veciana, *Federated Learning Under Intermittent Client Availability and Time-Varying
-Communication Constraints* (arXiv 2205.06730, 2022), Algorithm 1, as the FedPBC paper runs it.
+Communication Constraints* (IEEE JSTSP, 2023; arXiv 2205.06730), Algorithm 1, as the FedPBC paper runs it.
 
     r_i [m]   running share of rounds in which client i was selected; `start` at first
     S         the `capacity` clients of A with the largest alpha_i / r_i (ties: lowest id); all of A if it has no more

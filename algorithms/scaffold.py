@@ -20,7 +20,8 @@ When to use:
     If clients differ and take many local steps, and can store a vector each.
 
 Differences from the paper:
-    Option I takes g_i(x) as the mean over the round's K_i minibatches, which the client sees in this round anyway.
+    Option I takes g_i(x) as the mean over the round's K_i minibatches, which the client sees in this round anyway. With
+    option II, c_i' - c_i = -c - D_i / (K_i eta), so one vector up would do. Costs count both, as the paper sends them.
 """
 
 from dataclasses import dataclass

@@ -6,6 +6,7 @@ All methods have the same draws and seeds, so differences are paired by search.
 """
 
 import math
+from collections import Counter
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -318,20 +319,26 @@ def caption(standing: Standing, baseline: str) -> str:
         parts += [f"{name}: {diverged} final runs diverged and count 0"] if diverged else []
         lost = standing.lost(name)
         parts += [f"{name}: searches whose samples all diverged, which count 0: {lost}"] if lost else []
-    parts += [f"best rates at an edge of the space: {edges}"] if (edges := at_edges(standing)) else []
+    edges = at_edges(standing)
+    parts += (
+        [f"searches whose best sample is in the outermost 5 % of the space (by chance 5 % at each end): {edges}"]
+        if edges
+        else []
+    )
     return "; ".join(parts)
 
 
 def at_edges(standing: Standing) -> str:
-    """The methods whose best samples lie at an edge of the space, in the outermost 5 %, with the share of searches."""
+    """The methods whose best samples lie at an edge of the space, with the number of searches at each edge."""
     texts = []
     for name, entry in standing.entries.items():
         searches = [one for cells in entry.cells.values() for one in cells if one.best is not None]
         chosen = [one.samples[one.best].settings for one in searches if one.best is not None]
         domains = {path: domain(path, written) for path, written in entry.space.items()}
-        edge = sum(any(domains[path].at_edge(value) for path, value in point.items()) for point in chosen)
-        texts += [f"{name} {edge} of {len(chosen)}"] if edge else []
-    return ", ".join(texts)
+        ends = (f"{path} {domains[path].edge(value)}" for point in chosen for path, value in point.items())
+        edges = Counter(end for end in ends if not end.endswith(" "))
+        texts += [f"{name} {', '.join(f'{where} {edges[where]}' for where in sorted(edges))}"] if edges else []
+    return "; ".join(texts)
 
 
 def difference_table(standing: Standing, baseline: str) -> Table:

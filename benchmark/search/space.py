@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 from zlib import crc32
 
 from rollcall.benchmark.config.base import load_yaml
@@ -69,14 +69,16 @@ class Domain:
             return tune.randint(0, len(self.values))
         return tune.loguniform(self.low, self.high) if self.log else tune.uniform(self.low, self.high)
 
-    def at_edge(self, value: Any) -> bool:
-        """Whether a value is the smallest or largest of several numbers, or in the outermost 5 % of a range."""
+    def edge(self, value: Any) -> Literal["", "lower", "upper"]:
+        """Where a value is the smallest or largest of several numbers, or in the outermost 5 % of a range."""
         if self.values:
             numbers = [one for one in self.values if _is_number(one)]
-            return len(numbers) > 1 and value in (min(numbers), max(numbers))
+            if len(numbers) < 2 or value not in (min(numbers), max(numbers)):
+                return ""
+            return "lower" if value == min(numbers) else "upper"
         scale = math.log if self.log else float
         share = (scale(value) - scale(self.low)) / (scale(self.high) - scale(self.low))
-        return not EDGE < share < 1 - EDGE
+        return "lower" if share <= EDGE else "upper" if share >= 1 - EDGE else ""
 
     @property
     def examples(self) -> tuple[Any, ...]:

@@ -283,7 +283,7 @@ def answer_of(cell: Cell, rows: Sequence[Mapping[str, Any]], how: How) -> Best |
         samples=len(rows),
         failed=sum(row["state"] == "failed" for row in rows),
         gradients=sum(row["gradients"] for row in rows),
-        at_edge=tuple(path for path, value in settings.items() if cell.space[path].at_edge(value)),
+        at_edge=tuple(path for path, value in settings.items() if cell.space[path].edge(value)),
         points=tuple({path: row[path] for path in cell.space} for row in rows),
         how=how,
     )

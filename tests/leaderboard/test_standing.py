@@ -234,6 +234,20 @@ def test_costs_are_means_and_rounds_and_uploads_until_the_target_medians():
     assert row == ["fedavg", "3", "1e+03", "7", "10 (67%)", "200 (67%)"]
 
 
+def test_the_caption_counts_the_searches_at_each_edge_of_the_space():
+    """FedAvg's kept searches with other best settings: two at the lower edge of the rate, one at both upper ones."""
+    shown, ends = entered(), [(0.01, 1.0), (0.012, 1.0), (3.0, 2.9)]
+    one = shown.entries["fedavg"]
+    best = {"equal": []}
+    for search, (lr, server_lr) in zip(one.cells["equal"], ends, strict=False):
+        samples = list(search.samples)
+        chosen = {"local.lr": lr, "server.lr": server_lr}
+        samples[search.best] = samples[search.best].model_copy(update={"settings": chosen})
+        best["equal"].append(search.model_copy(update={"samples": samples}))
+    only = Standing(shown.board, {"fedavg": one.model_copy(update={"cells": best})})
+    assert caption(only, "fedavg").endswith("fedavg local.lr lower 2, local.lr upper 1, server.lr upper 1")
+
+
 def test_the_facts_on_conditions():
     """Two clients with p = 0.5 and 1 have the weights 0.25 and 0.75 in the mean; 0.5^t is 1/e after 1.44 rounds."""
     chain = {"name": "markov_pi_lambda", "probability": [0.5, 0.5], "correlation": 0.5}

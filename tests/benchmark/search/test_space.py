@@ -75,17 +75,18 @@ def test_domains_of_tune_are_read_and_made():
 
 
 @pytest.mark.parametrize(
-    ("text", "values", "at_edge"),
+    ("text", "values", "edges"),
     [
-        ("uniform(0,1)", (0.0, 0.04, 0.06, 0.94, 0.96), [True, True, False, False, True]),
-        ("loguniform(1e-2,1)", (0.011, 0.02, 0.75, 0.9), [True, False, False, True]),
-        ([3, 1, 2], (1, 2, 3), [True, False, True]),
-        ([1], (1,), [False]),
-        (["a", "b"], ("a",), [False]),
+        ("uniform(0,1)", (0.0, 0.04, 0.06, 0.94, 0.96), ["lower", "lower", "", "", "upper"]),
+        ("loguniform(1e-2,1)", (0.011, 0.02, 0.75, 0.9), ["lower", "", "", "upper"]),
+        ([3, 1, 2], (1, 2, 3), ["lower", "", "upper"]),
+        ([1], (1,), [""]),
+        (["a", "b"], ("a",), [""]),
+        ([None, 1, 5], (None, 5), ["", "upper"]),
     ],
 )
-def test_the_edge_of_a_space(text, values, at_edge):
-    assert [domain("x", text).at_edge(value) for value in values] == at_edge
+def test_the_edge_of_a_space(text, values, edges):
+    assert [domain("x", text).edge(value) for value in values] == edges
 
 
 def test_a_draw_of_a_range_is_that_of_its_key():
