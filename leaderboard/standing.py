@@ -321,7 +321,7 @@ def caption(standing: Standing, baseline: str) -> str:
         parts += [f"{name}: searches whose samples all diverged, which count 0: {lost}"] if lost else []
     edges = at_edges(standing)
     parts += (
-        [f"searches whose best sample is in the outermost 5 % of the space (by chance 5 % at each end): {edges}"]
+        [f"searches that ended at an edge of the space, where they are more than a tenth (by chance 5 %): {edges}"]
         if edges
         else []
     )
@@ -329,15 +329,16 @@ def caption(standing: Standing, baseline: str) -> str:
 
 
 def at_edges(standing: Standing) -> str:
-    """The methods whose best samples lie at an edge of the space, with the number of searches at each edge."""
+    """The methods with best samples at an edge of the space in more than a tenth of their searches, twice chance."""
     texts = []
     for name, entry in standing.entries.items():
         searches = [one for cells in entry.cells.values() for one in cells if one.best is not None]
         chosen = [one.samples[one.best].settings for one in searches if one.best is not None]
         domains = {path: domain(path, written) for path, written in entry.space.items()}
-        ends = (f"{path} {domains[path].edge(value)}" for point in chosen for path, value in point.items())
-        edges = Counter(end for end in ends if not end.endswith(" "))
-        texts += [f"{name} {', '.join(f'{where} {edges[where]}' for where in sorted(edges))}"] if edges else []
+        edges = Counter((path, domains[path].edge(value)) for point in chosen for path, value in point.items())
+        often = sorted(where for where, count in edges.items() if where[1] and count > 0.1 * len(chosen))
+        counts = [f"{path.removeprefix('algorithm.')} {side} {edges[path, side]}" for path, side in often]
+        texts += [f"{name} {', '.join(counts)}"] if counts else []
     return "; ".join(texts)
 
 
