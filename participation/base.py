@@ -47,9 +47,15 @@ class Population:
             unit: [m], the unit of each client, 0..count-1.
             count: number of units.
         """
-        units = [unit == u for u in range(count)]
-        classes = None if self.classes is None else np.stack([self.classes[mine].mean(axis=0) for mine in units])
-        histogram = None if self.histogram is None else np.stack([self.histogram[mine].sum(axis=0) for mine in units])
+
+        def summed(rows: np.ndarray) -> np.ndarray:
+            sums = np.zeros((count, rows.shape[1]), rows.dtype)
+            np.add.at(sums, unit, rows)
+            return sums
+
+        members = np.bincount(unit, minlength=count)[:, None]
+        classes = None if self.classes is None else summed(self.classes) / members
+        histogram = None if self.histogram is None else summed(self.histogram)
         return replace(self, clients=count, classes=classes, histogram=histogram, names=None)
 
 

@@ -9,7 +9,7 @@ from jaxtyping import Float, Int
 from scipy.special import ndtri
 
 from rollcall.participation.base import Constant, Participation, Population, check, need_defaults, stream
-from rollcall.participation.probabilities import Probability, Variation, mean_over_period, resolve
+from rollcall.participation.probabilities import Probability, Variation, mean_over_period, resolve, varied
 from rollcall.participation.weights import effective_weights_groups, effective_weights_independent, group_counts
 
 
@@ -118,7 +118,7 @@ class Bernoulli(IndependentRounds):
         return np.flatnonzero(stream(self.seed, "participation", t).random(self.clients) < self.probability(t))
 
     def probability(self, t: int) -> Float[np.ndarray, "m"]:
-        return self.p if self.variation is None else self.variation(self.p, t)
+        return self.p if self.variation is None else varied(self.variation, self.p, t)
 
     @property
     def stationary(self) -> Float[np.ndarray, "m"] | None:

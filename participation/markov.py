@@ -7,7 +7,7 @@ import numpy as np
 from jaxtyping import Bool, Float, Int
 
 from rollcall.participation.base import Chain, Population, check, members, need_defaults, spread, stream
-from rollcall.participation.probabilities import Probability, Variation, first_half, resolve, sine, two_level
+from rollcall.participation.probabilities import Probability, Variation, first_half, resolve, sine, two_level, varied
 
 
 class TwoStates(Chain):
@@ -119,7 +119,7 @@ class MarkovVarying(Chain):
         return rng.random(self.clients) < self.probability(t) if self.restart else self._transition(state, t, rng)
 
     def probability(self, t: int) -> Float[np.ndarray, "m"]:
-        return self.variation(self.p, t)
+        return varied(self.variation, self.p, t)
 
     def _transition(self, on: Bool[np.ndarray, "m"], t: int, rng: np.random.Generator) -> Bool[np.ndarray, "m"]:
         q_star, q = transition_rates(self.probability(t), self.off_on)

@@ -148,6 +148,11 @@ def staircase(p: Float[np.ndarray, "m"], t: int, *, low: float = 0.4, period: in
     return p * (1.0 if 2 * (t % period) < period else low)
 
 
+def varied(variation: Variation, p: Float[np.ndarray, "m"], t: int) -> Float[np.ndarray, "m"]:
+    """p^t [m]; ValueError for one outside [0, 1]."""
+    return resolve(variation(p, t), Population(len(p)), name="variation")
+
+
 VARIATIONS: dict[str, Callable[..., np.ndarray]] = {"sine": sine, "staircase": staircase}
 
 
@@ -157,7 +162,9 @@ def mean_over_period(variation: Variation, p: Float[np.ndarray, "m"]) -> Float[n
     if option is None or not isinstance(option.default, int) or option.default < 1:
         return None
     # Rounding may put the mean just above 1.
-    return np.minimum(sum((variation(p, t) for t in range(option.default)), np.zeros_like(p)) / option.default, 1.0)
+    return np.minimum(
+        sum((varied(variation, p, t) for t in range(option.default)), np.zeros_like(p)) / option.default, 1.0
+    )
 
 
 def first_half(m: int) -> Bool[np.ndarray, "m"]:

@@ -10,7 +10,9 @@
 import hashlib
 import os
 import re
+import zlib
 from collections.abc import Callable
+from lzma import LZMAError
 from pathlib import Path
 from typing import Any
 from zipfile import BadZipFile
@@ -43,7 +45,7 @@ READERS: dict[str, Callable[..., pd.DataFrame]] = {
 }
 """Readers of tables by ending. A table of text may be compressed: `.csv.gz`, also bz2, xz, zst and zip."""
 COMPRESSED = (".gz", ".bz2", ".xz", ".zst", ".zip")
-ZONED = re.compile(r":\d\d.*(?:Z|[+-]\d\d(?::?\d\d)?)$", re.IGNORECASE)
+ZONED = re.compile(r"[T ]\d\d.*(?:Z|[+-]\d\d(?::?\d\d)?)$", re.IGNORECASE)
 """A date with a time zone."""
 
 
@@ -269,7 +271,7 @@ def _rows(path: Path) -> np.ndarray:
             table = table if bits else table[1:].set_axis(first, axis=1)
         else:
             table = read(path)
-    except (OSError, ValueError, ImportError, IndexError) as error:
+    except (OSError, ValueError, ImportError, IndexError, EOFError, BadZipFile, LZMAError, zlib.error) as error:
         raise ValueError(f"{str(path)!r} is not allowed; must be a readable table: {error}") from None
     names = [str(name).strip() for name in table.columns]
     if {name.lower() for name in names} >= {"client"}:

@@ -9,7 +9,7 @@ from typing import Literal
 
 import numpy as np
 from jaxtyping import Float
-from scipy.special import comb, roots_legendre
+from scipy.special import comb, gammaln, roots_legendre, xlog1py, xlogy
 
 from rollcall.participation.base import check
 
@@ -80,7 +80,12 @@ def group_counts(
     inside = np.broadcast_to(member_probability, len(sizes))
     for size, event, member in zip(sizes, event_probability, inside, strict=True):
         k = np.arange(size + 1)
-        count = comb(size, k) * member**k * (1 - member) ** (size - k)
+        if size < 1000:
+            count = comb(size, k) * member**k * (1 - member) ** (size - k)
+        else:  # where comb overflows
+            choices = gammaln(size + 1) - gammaln(k + 1) - gammaln(size - k + 1)
+            count = np.exp(choices + xlogy(k, member) + xlog1py(size - k, -member))
+            count /= count.sum()  # the logarithms lose digits
         if max_active is not None and max_active < size:
             excess = count[max_active + 1 :].sum()
             count[max_active + 1 :] = 0.0

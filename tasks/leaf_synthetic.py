@@ -31,7 +31,7 @@ class SoftmaxRegression(Classifier):
 
     def forward(self, features: Float[Tensor, "n d"]) -> Float[Tensor, "n C"]:
         """Logits."""
-        return self.logits(features)
+        return self.logits(features.to(self.logits.weight.dtype))  # the data are in float64
 
     def least_losses(self, data: ClientData) -> Float[np.ndarray, "m"]:
         """F*_i [m] as in the released code of [CAF].
@@ -116,7 +116,7 @@ class LogisticRegression(SoftmaxRegression):
 
     def forward(self, features: Float[Tensor, "n d"]) -> Float[Tensor, "n 2"]:
         """Logits (0, z)."""
-        z = self.logits(features)
+        z = super().forward(features)
         return torch.cat([torch.zeros_like(z), z], dim=1)
 
 

@@ -1,10 +1,13 @@
 """A table as a task: a file of rows, one column of which names the client that each row belongs to."""
 
 import warnings
+import zlib
 from collections.abc import Sequence
 from importlib.util import find_spec
+from lzma import LZMAError
 from pathlib import Path
 from typing import Any, Literal
+from zipfile import BadZipFile
 
 import numpy as np
 import pandas as pd
@@ -117,7 +120,7 @@ def _rows(file: str, label: str, client: str, features: Sequence[str] | None) ->
         else:
             rows = pd.read_feather(path) if path.suffix == ".feather" else pd.read_parquet(path)
             rows.index = pd.RangeIndex(1, len(rows) + 1)
-    except (OSError, ValueError, ImportError) as error:
+    except (OSError, ValueError, ImportError, EOFError, BadZipFile, LZMAError, zlib.error) as error:
         raise ValueError(f"file: {file!r} is not allowed; must be a readable table: {error}") from None
     rows.columns = rows.columns.astype(str).str.strip()
     columns = [column for column in rows if column not in (label, client)] if features is None else list(features)

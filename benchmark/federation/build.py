@@ -27,7 +27,7 @@ from rollcall.benchmark.federation.server_optimizers import OPTIMIZERS
 from rollcall.benchmark.federation.state import refuse_what_cannot_fit
 from rollcall.participation import Clocked, Participation, Population
 from rollcall.participation.clock import speeds
-from rollcall.tasks import ClientData, Minibatches, Task
+from rollcall.tasks import ClientData, Minibatches, Task, evaluating
 from rollcall.tasks.metrics import OverClients
 
 
@@ -101,6 +101,12 @@ def build(trial: Trial, workers: int = 1) -> Federation:
     metrics = metrics_of(trial.evaluation.metrics, task, data)
     over_clients = any(isinstance(metric, OverClients) for metric in metrics.values())
     groups = sample_groups(trial, data, participation, over_clients)
+    if trial.evaluation.by:
+        with torch.no_grad(), evaluating(task):
+            measured = task.metrics(tuple(column[:2] for column in data.splits["train"]))
+        if not any(values.ndim for values in measured.values()):
+            told = f"not allowed with {trial.task.label}, which measures no single sample; must be left out"
+            raise SettingError(f"evaluation.by: is {told}")
     x = torch.empty(d, dtype=dtype, device="meta")
     with at("algorithm"):
         try:

@@ -112,6 +112,11 @@ def test_variations_have_a_mean_where_they_have_a_period():
     deep = MODELS["bernoulli"](Population(3), probability=p, variation=lambda p, t, *, period=40: sine(p, t, gamma=1.0))
     assert deep.stationary == pytest.approx(p / np.tan(np.pi / 40) / 40)
     assert MODELS["bernoulli"](Population(3), probability=p, variation=lambda p, t: p / (t + 1)).stationary is None
+    each = MODELS["bernoulli"](Population(3), probability=p, variation=lambda p, t: 0.5 if t % 2 else 0.1)
+    assert each.probability(1).tolist() == [0.5] * 3  # one number for all clients
+    for model in ("bernoulli", "markov_varying"):
+        with pytest.raises(ValueError, match=r"variation: 1.2 \(client 2\) is not allowed; must be in \[0, 1\]"):
+            MODELS[model](Population(3), probability=p, variation=lambda p, t: 1.2 * p)
     with pytest.raises(ValueError, match=r"variation.gamma: 1.5 .*\[0, 1\]"):
         sine(p, 0, gamma=1.5)
     with pytest.raises(ValueError, match=r"variation\.period: 0"):

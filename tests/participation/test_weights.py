@@ -7,9 +7,10 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy import stats
 from separation_oracle import brute_separation
 
-from rollcall.participation import minimum_separation
+from rollcall.participation import Population, minimum_separation
 from rollcall.participation import weights as theory
 
 probabilities = st.lists(st.sampled_from([0.0, 0.3, 1.0]) | st.floats(0, 1), min_size=1, max_size=8).map(np.array)
@@ -75,6 +76,28 @@ def test_group_events_against_enumeration(sizes, member, limit, reading, data):
     np.testing.assert_allclose(
         theory.effective_weights_groups(theory.group_counts(sizes, event, member, limit, reading)), c, atol=1e-14
     )
+
+
+def test_large_groups_against_scipy():
+    sizes, member = [900, 1500], np.array([0.3, 0.002])
+    for size, count in zip(sizes, theory.group_counts(sizes, np.array([0.7, 1.0]), member), strict=True):
+        event, inside = (0.7, 0.3) if size == 900 else (1.0, 0.002)
+        expected = event * stats.binom.pmf(np.arange(size + 1), size, inside)
+        expected[0] += 1 - event
+        np.testing.assert_allclose(count, expected, rtol=1e-9, atol=1e-30)
+    always = theory.group_counts([1500], np.array([1.0]), 1.0)[0]
+    assert (always[-1], always[:-1].max()) == (1.0, 0.0)
+
+
+def test_the_population_of_groups_has_the_means_of_its_members():
+    rng = np.random.default_rng(0)
+    classes, histogram = rng.dirichlet(np.ones(3), 7), rng.integers(0, 9, (7, 3))
+    unit = np.array([2, 0, 1, 0, 2, 2, 1])
+    pooled = Population(7, classes=classes, histogram=histogram).pooled(unit, 3)
+    for u in range(3):
+        mine = [i for i in range(7) if unit[i] == u]
+        assert pooled.classes[u] == pytest.approx(sum(classes[i] for i in mine) / len(mine), rel=1e-15)
+        assert pooled.histogram[u].tolist() == sum(histogram[i] for i in mine).tolist()
 
 
 def test_bias_by_hand():

@@ -169,6 +169,13 @@ def unnamed(seed):
     return Unnamed(), _data(seed)
 
 
+def of_three(seed):
+    """Three samples in float64, as NumPy gives them; the model is in float32."""
+    draw = stream(seed, "points")
+    columns = torch.from_numpy(draw.normal(size=(3, 2))), torch.from_numpy(draw.normal(size=3))
+    return Slope(), ClientData({"train": columns}, [np.arange(3)], seed=seed)
+
+
 def idle(seed):
     """The second of three clients has no samples."""
     data = _data(seed)

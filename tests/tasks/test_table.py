@@ -8,6 +8,7 @@ import torch
 from rollcall import SettingError, simulate
 from rollcall.benchmark.config.trial import Trial
 from rollcall.benchmark.federation.build import build
+from rollcall.participation.recording import load
 from rollcall.tasks import table
 
 # Town, age, colour, label: four rows of Ash, two of Birch, one of Cedar.
@@ -198,3 +199,14 @@ def test_a_column_twice_or_without_a_name_is_no_feature(header, message, comma, 
     path.write_text("\n".join([header, *(f"{i},{i % 2},{i},{i % 2}" for i in range(6))]).replace(",", comma))
     with pytest.raises(ValueError, match=message):
         table(0, file=str(path), label="buys", client="town", at_least=1)
+
+
+@pytest.mark.parametrize("ending", ["gz", "xz", "zip"])
+def test_a_download_that_was_cut_off_is_no_readable_table(towns, tmp_path, ending):
+    file = tmp_path / f"cut.csv.{ending}"
+    pd.read_csv(towns).to_csv(file, index=False)
+    file.write_bytes(file.read_bytes()[:-12])
+    with pytest.raises(ValueError, match="must be a readable table"):
+        table(0, **options(towns, file=str(file)))
+    with pytest.raises(ValueError, match="must be a readable table"):
+        load(file)

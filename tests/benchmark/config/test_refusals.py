@@ -59,6 +59,7 @@ REFUSED = [
     ({"evaluation": {"metrics": ["auroc"]}}, "evaluation.metrics: auroc cannot be computed from the predictions of this task: .*missing the required .forward"),
     ({"evaluation": {"metrics": ["client_variance"]}}, "evaluation.metrics: client_variance needs the accuracy of each sample"),
     ({"evaluation": {"by": ["class"]}}, "evaluation.by: 'class' is not allowed"),
+    ({"evaluation": {"by": ["client"]}}, "evaluation.by: is not allowed with quadratic, which measures no single sample"),
     ({"evaluation": {"weights": ["client"]}, "server": {"optimizer": "adam"}}, "evaluation.weights: needs .* linear in the client updates; server.optimizer adam is not$"),
     ({"evaluation": {"weights": ["client"]}, "algorithm": {"name": "fedawe", "clip": 0.5}}, "evaluation.weights: needs .*; fedawe with these options is not$"),
     # methods

@@ -91,7 +91,7 @@ SOUND = {
     "probability": ["power_law", "mixture"],
     "partition": ["iid"],
     "model": ["linear", "mlp"],
-    "task": ["slope"],
+    "task": ["slope", "of_three", "leaf_synthetic"],
 }
 
 # For each broken part: its kind, and a part of what the check says was seen.

@@ -94,7 +94,7 @@ def test_a_trial_that_fails_leaves_no_models_in_memory(store, monkeypatch):
         assert "ZeroDivisionError" in run_job(TRIAL, folder.path, lambda: False, callbacks=[callback])
 
 
-MEASURED = TINY["trial"] | {"rounds": 2, "evaluation": {"by": ["client"], "weights": ["availability"]}}
+MEASURED = TINY["trial"] | {"rounds": 2, "evaluation": {"weights": ["availability"]}}
 OF_DIGITS = {"task": {"name": "digits", "clients": 3, "model": "linear"}, "rounds": 1}
 OF_DIGITS |= {"evaluation": {"metrics": ["f1", "client_variance"], "by": ["class"]}}
 
