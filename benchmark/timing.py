@@ -19,7 +19,7 @@ from rollcall.benchmark.config.choice import read
 from rollcall.benchmark.config.digest import digest
 from rollcall.benchmark.config.trial import Analysis, Trial
 from rollcall.benchmark.engines import ENGINES, Feed, FlatTask, LocalTraining, float32_products, kernels_of_one_thread
-from rollcall.benchmark.federation.build import build
+from rollcall.benchmark.federation.build import build, measured_splits
 from rollcall.benchmark.federation.module import Federation
 from rollcall.participation import Population
 from rollcall.tasks import MODELS, Minibatches, evaluating
@@ -170,18 +170,19 @@ def estimates(
             stand_in = work(alike[0])
             federation = build(stand_in).to(stand_in.numerics.device)
             data = federation.data
-            clients = computing(alike, Population(data.clients, 0, data.classes, data.histogram))
+            clients = computing(alike, Population(data.clients, 0, data.classes, data.histogram, data.names))
             client, batch = probe(federation, ceil(max(clients)))
             batches = {split: len(data.evaluation(split)) for split in data.splits}
+            evaluated: dict[tuple[str, int], int] = {}  # trials of a grid are evaluated alike
             for trial, count in zip(alike, clients, strict=True):
-                evaluation = trial.evaluation
-                evaluated = sum(
-                    batches[split]
-                    for t in range(trial.rounds + 1)
-                    if evaluation.due(t, trial.rounds)
-                    for split in evaluation.splits_at(t, trial.rounds) or data.splits
-                )
-                result[trial.digest] = trial.rounds * (LOOP + count * client) + evaluated * batch
+                evaluation, rounds = trial.evaluation, trial.rounds
+                key = evaluation.model_dump_json(include={"every", "at", "last", "splits"}), rounds
+                if key not in evaluated:
+                    measured_splits(trial, data)
+                    due = (t for t in range(rounds + 1) if evaluation.due(t, rounds))
+                    splits = (split for t in due for split in evaluation.splits_at(t, rounds) or data.splits)
+                    evaluated[key] = sum(batches[split] for split in splits)
+                result[trial.digest] = rounds * (LOOP + count * client) + evaluated[key] * batch
     return result
 
 

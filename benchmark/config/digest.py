@@ -119,6 +119,7 @@ def serialised(value: Any, folder: Path | None = None) -> Any:
     """
 
     def text(leaf: Any) -> Any:
+        leaf = _array(leaf)
         if isinstance(leaf, np.ndarray):
             if folder is not None:
                 np.save(folder / array_file(leaf), leaf)
@@ -279,6 +280,12 @@ def _beside(folder: Path | None, file: DataFile) -> str:
     return file.name
 
 
+def _array(leaf: Any) -> Any:
+    """A tensor as an array; anything else as it is. Without an import of torch."""
+    is_tensor = type(leaf).__module__ == "torch" and hasattr(leaf, "detach")
+    return leaf.detach().cpu().numpy() if is_tensor else leaf
+
+
 def _is_object(leaf: Any) -> bool:
     """Whether a leaf of written settings is a Python object that is a choice."""
     return not (leaf is None or isinstance(leaf, bool | int | float | str | np.ndarray | DataFile))
@@ -297,6 +304,7 @@ def _content(file: str, changed: int) -> np.ndarray | DataFile:
 
 def _hashable(leaf: Any) -> Any:
     """A leaf of written settings in a digest: arrays and files by their content, the user's code by its text."""
+    leaf = _array(leaf)
     if isinstance(leaf, str):
         return identity_of_name(leaf)
     if isinstance(leaf, np.ndarray):

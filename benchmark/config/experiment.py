@@ -210,6 +210,7 @@ class Experiment(Settings):
                     raise SettingError(f"base: {source!r} is not allowed; must be another experiment's name or file")
                 base = cls.read(source, derived).model_dump()
                 if isinstance(own.get("grid"), dict):
+                    base["subset"] = {axis: one for axis, one in base["subset"].items() if axis not in own["grid"]}
                     own["grid"] = base["grid"] | own["grid"]  # the other axes stay
                 if isinstance(own.get("variants"), dict):  # those named stay, with what the base says of them
                     own["variants"] = {
@@ -318,11 +319,14 @@ class Experiment(Settings):
                 labels = tuple(selected(f"set {path}", self.axes.get("algorithm", {}), [method]))
                 own.append(Override(when={"algorithm": labels}, set={setting: values[0]}))
         axes = {path: labelled(values) for path, values in settings.items() if ":" not in path}
+        of_parts = ((path, value) for path, values in axes.items() for value in values.values())
+        parts = {f"{path}.{key}" for path, value in of_parts if isinstance(value, Mapping) for key in value}
+        given = axes.keys() | parts
 
         def others(chosen: Any) -> Any:
             """Values by dotted setting without those that are varied."""
             whole = not isinstance(chosen, Mapping)
-            return chosen if whole else {path: value for path, value in chosen.items() if path not in axes}
+            return chosen if whole else {path: value for path, value in chosen.items() if path not in given}
 
         varied = self._with_grids(
             lambda grid: {

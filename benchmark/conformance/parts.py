@@ -86,9 +86,11 @@ def task(choice: Choice) -> Any:
     """samples are finite, and the loss of a batch is the mean over its samples"""
     module, data = choice.build(SEED)
     module.eval()
-    dtype = next(module.parameters()).dtype
-    for split, samples in data.splits.items():  # as in a run
-        data.splits[split] = tuple(c.to(dtype) if c.is_floating_point() else c for c in samples)
+    dtype, data = next(module.parameters()).dtype, copy.copy(data)
+    data.splits = {  # as in a run
+        split: tuple(c.to(dtype) if c.is_floating_point() else c for c in samples)
+        for split, samples in data.splits.items()
+    }
     try:
         data.check(module)
     except ValueError as error:

@@ -132,6 +132,8 @@ class Work:
         self.gradient_count = 0
         self.loss_calls: list[Tensor] = []
         self._last_ids: tuple[Tensor, list[int]] | None = None
+        device = self.feed.samples[0].device.type
+        self._autocast = (device, torch.get_autocast_dtype(device), torch.is_autocast_enabled(device))
 
     @property
     def steps(self) -> int:
@@ -142,6 +144,11 @@ class Work:
         if isinstance(self.local.steps, int):
             return torch.full_like(clients, self.local.steps)
         return to_device(np.array(self.local.of(self.ids(clients)), dtype=np.int64), clients.device)
+
+    def _precision(self) -> torch.autocast:
+        """Of the layers. The method that asks for the work computes in full precision."""
+        device, dtype, enabled = self._autocast
+        return torch.autocast(device, dtype, enabled)
 
     @torch.no_grad()
     def losses(self, clients: Int[Tensor, "a"], x: Float[Tensor, "a d"], split: str) -> Float[Tensor, "a"]:
@@ -154,7 +161,7 @@ class Work:
         samples, holdings = splits[split]
         losses = x.new_full((len(clients),), nan)
         loaded = False
-        with evaluating(task):
+        with evaluating(task), self._precision():
             for row, client in enumerate(clients.tolist()):
                 if not holdings.sizes[client]:  # the loss of no samples may be anything, or raise an error
                     continue
@@ -170,7 +177,8 @@ class Work:
         self, clients: Int[Tensor, "a"], x: Float[Tensor, "a d"], step: int
     ) -> tuple[Float[Tensor, "a d"], Float[Tensor, "a"]]:
         self.gradient_count += len(clients)
-        gradients, losses = self.engine.of(len(clients)).differentiate(self, clients, x, step)
+        with self._precision():
+            gradients, losses = self.engine.of(len(clients)).differentiate(self, clients, x, step)
         if self.local.clip:
             (gradients,) = clipped([gradients], self.local.clip)
         if self.local.weight_decay:
@@ -191,7 +199,8 @@ class Work:
         velocity = None
         if self.local.momentum:
             velocity = torch.zeros_like(y) if self._momentum_before is None else self._momentum_before[clients]
-        self.engine.of(len(clients)).train(self, clients, LocalState(y, scale, correct, velocity))
+        with self._precision():
+            self.engine.of(len(clients)).train(self, clients, LocalState(y, scale, correct, velocity))
         if self.momentum is not None and velocity is not None:
             self.momentum = self.momentum.put(clients, velocity)
         return y

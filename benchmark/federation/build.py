@@ -56,6 +56,7 @@ def build(trial: Trial, workers: int = 1) -> Federation:
         raise SettingError("numerics.device: 'cuda' needs a GPU, but torch finds no GPU; use auto or cpu")
     with at("task"):
         task, data = trial.task.build(trial.seed)
+        task, data = copy.deepcopy(task), copy.copy(data)  # a user's function may return the same ones in each call
         content = content_of(trial, data)
     with at("participation"):
         population = Population(data.clients, trial.seed, data.classes, data.histogram, data.names)
@@ -89,15 +90,16 @@ def build(trial: Trial, workers: int = 1) -> Federation:
         by = trial.evaluation.weights
         client_classes = classes(by, alpha, availability(participation), participation.correlation) if by else None
     dtype = PRECISIONS[trial.numerics.dtype].dtype
-    for split, samples in data.splits.items():
-        data.splits[split] = tuple(c.to(dtype) if c.is_floating_point() else c for c in samples)
+    data.splits = {
+        split: tuple(c.to(dtype) if c.is_floating_point() else c for c in samples)
+        for split, samples in data.splits.items()
+    }
     task.to(dtype)
     with at("task"):
         if not type(task).__module__.startswith(SUITE):
             check_task(task, tuple(column[:2].clone() for column in data.splits["train"]))
         data.check(task)
         check_training(task, data, minibatches)
-        task = copy.deepcopy(task)  # a user's function may return the same network in each call
     metrics = metrics_of(trial.evaluation.metrics, task, data)
     over_clients = any(isinstance(metric, OverClients) for metric in metrics.values())
     groups = sample_groups(trial, data, participation, over_clients)
@@ -270,11 +272,8 @@ def check_names(choice: Choice, requires: Any) -> None:
         )
 
 
-def sample_groups(trial: Trial, data: ClientData, participation: Participation, over_clients: bool) -> list[Groups]:
-    """The groups of samples whose metrics are computed separately, for all splits that are evaluated.
-
-    Statistics over clients need those by client, which are listed only if `evaluation.by` has them.
-    """
+def measured_splits(trial: Trial, data: ClientData) -> list[str]:
+    """The splits that are evaluated after some round; SettingError for one that the task does not have."""
     evaluation = trial.evaluation
     last = (evaluation.last and evaluation.last.splits) or ()
     splits = list(dict.fromkeys([*(evaluation.splits or data.splits), *last]))
@@ -284,6 +283,15 @@ def sample_groups(trial: Trial, data: ClientData, participation: Participation, 
                 f"evaluation.splits: {split!r} is not allowed with {trial.task.name}; "
                 f"must be one of {', '.join(data.splits)}"
             )
+    return splits
+
+
+def sample_groups(trial: Trial, data: ClientData, participation: Participation, over_clients: bool) -> list[Groups]:
+    """The groups of samples whose metrics are computed separately, for all splits that are evaluated.
+
+    Statistics over clients need those by client, which are listed only if `evaluation.by` has them.
+    """
+    evaluation, splits = trial.evaluation, measured_splits(trial, data)
     groups: list[Groups] = []
     unlisted: tuple[By, ...] = ("client",) if over_clients and "client" not in evaluation.by else ()
     for by in (*evaluation.by, *unlisted):

@@ -124,7 +124,7 @@ class Federation(LightningModule):
     def training_step(self, batch: int, batch_idx: int) -> None:
         call = self._call(self.t)
         work = self.engine.round(self.t, call.lr, None if self.momentum is None else self.momentum.get())
-        with torch.no_grad():
+        with torch.no_grad(), torch.autocast(self.device.type, enabled=False):  # the clients' work has its own
             before, x = self.state.get(), self.server.detach()
             returned = self.algorithm.round(before, x, call, work)
             if len(call.active):

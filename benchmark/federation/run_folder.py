@@ -307,6 +307,8 @@ class RunFolder:
         if b"".join(self._lines()) != text.encode():
             with replacing(self.metrics) as scratch:
                 scratch.write_text(text)
+        if not finished:
+            (self.path / "model.npz").unlink(missing_ok=True)  # of rounds that are made again
 
     def _lines(self) -> list[bytes]:
         """The lines of metrics.jsonl with their ends; none if there is no such file."""

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from rollcall import Trial
+from rollcall import SettingError, Trial
 from rollcall.benchmark import timing
 from rollcall.benchmark.engines import Evaluator, Work
 from rollcall.benchmark.timing import LOOP, estimates, wall
@@ -72,3 +72,14 @@ def test_roll_calls_are_counted():
         for method in ("mifa", "fedpbc")
     ]
     assert timing.computing(trials, Population(4)) == [4, 4, 0.75, 4]
+
+
+def test_an_estimate_knows_the_names_of_clients_and_refuses_unknown_splits(tmp_path):
+    rows = [f"{town},{age},{age % 2}" for town in ("ha", "hb", "hc") for age in range(20, 28)]
+    (tmp_path / "people.csv").write_text("\n".join(["town,age,buys", *rows]))
+    (tmp_path / "on.csv").write_text("round,client\n0,ha\n0,hd\n1,hb\n1,hc\n")
+    task = {"name": "table", "file": str(tmp_path / "people.csv"), "label": "buys", "client": "town", "at_least": 2}
+    trial = {"task": task, "participation": {"name": "trace", "mask": str(tmp_path / "on.csv")}, "rounds": 3}
+    assert len(estimates([Trial.read(trial | {"algorithm": "fedavg"})])) == 1
+    with pytest.raises(SettingError, match=r"evaluation\.splits: 'tset' is not allowed with digits; must be one of"):
+        estimates([Trial.read(DIGITS | {"evaluation": {"splits": ["tset"]}})])

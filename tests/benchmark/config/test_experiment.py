@@ -1,6 +1,7 @@
 """Experiments: from the file to the points of the grid, and how the command line changes them."""
 
 from dataclasses import replace
+from itertools import product
 
 import numpy as np
 import pytest
@@ -54,6 +55,13 @@ def test_an_override_of_a_whole_part_loses_no_axis():
         *(("", "fedavg", str(lr), ("lr", lr)) for lr in (0.7, 0.9)),
         *(("", "mifa", str(lr), ("steps", 3), ("lr", lr)) for lr in (0.7, 0.9)),
     }
+
+
+def test_a_whole_part_that_is_varied_stays_as_it_is_given():
+    overrides = [{"when": {"algorithm": "mifa"}, "set": {"local.lr": 0.5, "local.momentum": 0.9}}]
+    given = {"lr": 0.01, "steps": 3}
+    whole = Experiment.model_validate(BASE | {"overrides": overrides}).varied({"local": [given], "seed": [0]})
+    assert [point.spec["local"] for point in grid_points(whole)] == [given, given | {"momentum": 0.9}]
 
 
 def test_settings_can_be_varied_also_below_an_axis():
@@ -172,6 +180,10 @@ def test_an_experiment_made_of_anothers_trials(tmp_path):
     one_seed = {"title": "O", "base": str(tmp_path / "base.yaml"), "grid": {"seed": [5]}}  # the other axis stays
     (tmp_path / "other.yaml").write_text(yaml.safe_dump(one_seed))
     assert cells(Experiment.read(str(tmp_path / "other.yaml"))) == [(5, "fedavg"), (5, "mifa")]
+    third = {"title": "T", "base": str(tmp_path / "other.yaml"), "grid": {"algorithm": ["fedavg", "mifa"]}}
+    (tmp_path / "third.yaml").write_text(yaml.safe_dump(third))
+    (tmp_path / "other.yaml").write_text(yaml.safe_dump(other))
+    assert {*cells(Experiment.read(str(tmp_path / "third.yaml")))} == {*product((0, 1), ("fedavg", "mifa"))}
     varied = other | {"variants": {"raw": {}}}  # `raw` as the base has it; `long` is left out
     algorithms = {"fedavg": "fedprox", "mifa": {"name": "mifa", "memory": "updates"}}
     raw = {"about": "raw updates", "grid": {"algorithm": algorithms}}

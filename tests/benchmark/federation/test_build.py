@@ -1,11 +1,13 @@
 """From settings to a federation: the same parts for all algorithms of a seed, and refusals."""
 
 from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
 import pytest
 import torch
 from keys import initial_layer, keyed
+from parts import of_three
 from runs import DIGITS
 from torch import nn
 
@@ -192,6 +194,21 @@ def test_each_run_starts_from_the_same_network():
     first, second = (simulate({"task": task, "algorithm": "fedavg", "rounds": 2}) for _ in range(2))
     assert first.history.equals(second.history)
     assert first.history["train/loss"].iloc[-1] < first.history["train/loss"][0]
+
+
+@cache
+def shared(seed):
+    return of_three(seed)
+
+
+def test_data_that_a_function_returns_in_each_call_stay_as_they_are(tmp_path):
+    trial = {"task": shared, "algorithm": "fedavg", "rounds": 1}
+    simulate(trial, folder=tmp_path)
+    assert simulate(trial | {"rounds": 2}, folder=tmp_path).history["round"].iloc[-1] == 2
+    task, data = shared(0)
+    assert {column.dtype for column in data.splits["train"]} == {torch.float64}
+    simulate(trial | {"numerics": {"dtype": "float64"}})
+    assert next(task.parameters()).dtype == torch.float32
 
 
 @dataclass(frozen=True)

@@ -129,6 +129,17 @@ def test_rounding_is_that_of_the_bits():
     assert 1e-6 < np.linalg.norm(halves - exact) / np.linalg.norm(exact) < 1e-2  # bfloat16 has eight bits
 
 
+@pytest.mark.parametrize("method", ["fedau", "fedstale", "unbiased"])
+def test_only_layers_are_computed_in_half_precision(method):
+    """The quadratic has none, so that the method's own products show."""
+    task = {"name": "quadratic", "targets": [[0.3, 1.7], [4.1, 5.9], [100.3, -3.1]]}
+    trial = {"task": task, "algorithm": method, "rounds": 6, "participation": {"name": "bernoulli", "probability": 0.6}}
+    full, half = (
+        simulate(trial | {"numerics": {"dtype": dtype, "device": "cpu"}}) for dtype in ("float32", "bf16_mixed")
+    )
+    assert np.array_equal(full.server, half.server)
+
+
 def test_two_steps_by_hand():
     x = nn.Parameter(torch.tensor([1.0, -2.0], dtype=torch.float64))
     optimizer = Yogi([x], lr=0.5, betas=(0.9, 0.75), eps=0.1)

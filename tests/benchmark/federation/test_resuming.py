@@ -49,6 +49,15 @@ def test_a_stopped_run_ends_like_an_undisturbed_one(name, server, tmp_path):
     assert resumed.history["round"].tolist() == [0, 5, 10, 13]
 
 
+def test_the_model_of_a_run_that_begins_again_is_not_kept(tmp_path):
+    simulate(DIGITS | {"algorithm": "fedavg"}, folder=tmp_path)
+    RunFolder(tmp_path).checkpoint.unlink()
+    with pytest.raises(KeyboardInterrupt):
+        simulate(DIGITS | {"algorithm": "fedavg", "rounds": 99}, folder=tmp_path, callbacks=[Count(5)])
+    with pytest.raises(SettingError, match="has no model; its state is"):
+        load(tmp_path)
+
+
 def test_the_same_trial_gives_the_same_bits_and_another_seed_does_not():
     trial = DIGITS | {"algorithm": "fedpbc"}
     one = simulate(trial).model

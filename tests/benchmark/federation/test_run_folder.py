@@ -108,6 +108,18 @@ def test_status_follows_about_once_a_second_and_ends_exact(tmp_path, monkeypatch
     assert (run.status["seconds"], run.status["evaluation_seconds"]) == (5.5, 1.5)
 
 
+def test_a_tensor_among_the_settings_is_saved_as_an_array(tmp_path):
+    trial = {
+        "task": {"name": "quadratic", "targets": torch.tensor([[0.0], [100.0]])},
+        "algorithm": "fedavg",
+        "rounds": 2,
+    }
+    result = simulate(trial, folder=tmp_path)
+    assert np.array_equal(load(tmp_path).model, result.model)
+    array = trial["task"] | {"targets": trial["task"]["targets"].numpy()}
+    assert Trial.read(trial).digest == Trial.read(trial | {"task": array}).digest
+
+
 def test_run_folders_are_found_through_links(tmp_path):
     """An experiment may be on another disk; a link that leads back is followed once."""
     store, disk = tmp_path / "store", tmp_path / "disk"
