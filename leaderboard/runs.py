@@ -111,7 +111,8 @@ class Run:
         rounds, rate = self.history.index.to_numpy(), 1.0 if cost == "round" else math.nan
         if cost == "time/seconds":
             rate = float(self.tags.get("rollcall.seconds", math.nan))
-            rate /= max(1, int(self.tags.get("rollcall.finished", self.rounds)))
+            done = self.tags.get("rollcall.round", self.tags.get("rollcall.finished", self.rounds))  # of all seconds
+            rate /= max(1, int(done))
         return (rounds[:0], rounds[:0] * rate) if math.isnan(rate) else (rounds, rounds * rate)
 
     def spent(self, cost: str) -> pd.Series:

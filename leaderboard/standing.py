@@ -272,7 +272,8 @@ def result_table(standing: Standing, baseline: str) -> Table:
             return ""
         mean, half = interval(standing.values[name][method])
         mark = "†" if method in apart[name] and apart[name][method].significant else ""
-        return Number(mean, half, f"{mean:.1f}", f"{half:.1f}{mark}", best=method in groups[name])
+        spread = "" if math.isnan(half) else f"{half:.1f}"  # of one search
+        return Number(mean, half, f"{mean:.1f}", f"{spread}{mark}", best=method in groups[name])
 
     rows: list[list[Shown]] = []
     for method in standing.order:
@@ -300,8 +301,9 @@ def count_best(standing: Standing, method: str) -> int:
 def caption(standing: Standing, baseline: str) -> str:
     """How the numbers were computed, and what is unequal."""
     board, search = standing.board, standing.board.search
+    rounds = next(iter(board.conditions(next(iter(board.methods))).values()))["rounds"]
     parts = [
-        f"test accuracy in %, mean of the last {board.last} of {board.experiment.trial['rounds']} rounds",
+        f"test accuracy in %, mean of the last {board.last} of {rounds} rounds",
         f"mean ± 95 % interval (Student's t) over {len(search.seeds)} independent searches, each of "
         f"{search.samples} samples by validation accuracy and {search.finals} final seeds",
         f"†: differs from {baseline} (paired t test, Holm over methods)",

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from pathlib import Path
+from time import sleep
 from typing import Any
 
 from rollcall.benchmark.config.errors import SettingError
@@ -23,16 +24,20 @@ def trainable(experiment: Experiment | str | Path, store: Path | str = "runs") -
         experiment: a name, the path of a YAML file, or an `Experiment`.
         store: folder of the run folders.
     """
+    from rollcall.benchmark.sweep.ray_executor import here
+
     chosen = experiment if isinstance(experiment, Experiment) else Experiment.read(str(experiment))
     home = Path(store).resolve() / chosen.home
+    place = here()
 
     def rollcall_trial(config: dict[str, Any]) -> None:
         from ray import tune
 
         from rollcall.benchmark.federation.run_folder import RunFolder
         from rollcall.benchmark.sweep.jobs import run_job
-        from rollcall.benchmark.sweep.ray_executor import Reports
+        from rollcall.benchmark.sweep.ray_executor import Reports, go_to
 
+        go_to(place)
         axes = {"panel", *chosen.axes} - {"seed"}
         labels = {axis: [label] for axis, label in config.items() if axis in axes}
         settings = {path: [value] for path, value in config.items() if path not in axes}
@@ -43,7 +48,9 @@ def trainable(experiment: Experiment | str | Path, store: Path | str = "runs") -
         trial = runs[0].trial
         run = RunFolder(home / trial.name)
         reports = Reports(run)
-        if error := run_job(trial, run.path, reports, callbacks=[reports]):
+        while not (error := run_job(trial, run.path, reports, callbacks=[reports])) and run.in_use:
+            sleep(1.0)  # another trial has the same configuration: its result is this one's too
+        if error:
             raise RuntimeError(error)
         if not reports.ended:
             reports.rest()

@@ -14,6 +14,7 @@ import hashlib
 import json
 import os
 import platform
+import shutil
 import subprocess
 import time
 import traceback
@@ -418,6 +419,13 @@ def run_folders(folder: Path, *, below: bool = True) -> list[Path]:
     return sorted(path for path in found if not any(ASIDE in part for part in path.relative_to(folder).parts))
 
 
+def remove(folder: Path) -> None:
+    """Delete a run folder, which may be a link to it."""
+    shutil.rmtree(folder.resolve())
+    if folder.is_symlink():
+        folder.unlink()
+
+
 @contextmanager
 def replacing(file: Path, lasting: bool = False) -> Iterator[Path]:
     """A path to write to. It replaces the file at the end; if writing fails, the file stays as it was.
@@ -426,7 +434,7 @@ def replacing(file: Path, lasting: bool = False) -> Iterator[Path]:
         file: to replace.
         lasting: whether a power cut must leave the old file or the new one, whole; this takes some milliseconds.
     """
-    scratch = file.with_name(f"{file.name}.new")
+    scratch = file.with_name(f"{file.name}.{os.getpid()}.new")  # two processes may write it at once
     try:
         yield scratch
         if lasting:

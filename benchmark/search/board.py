@@ -25,6 +25,10 @@ from rollcall.benchmark.search.space import assignments, domain, draw_points
 Spec = dict[str, Any]
 
 
+RULED = ("rounds", "metric", "scheduler", "per")
+"""What a board decides for all searches."""
+
+
 class Board:
     """A board and its rule; see the module.
 
@@ -56,6 +60,15 @@ class Board:
             raise SettingError(f"{name}: search.samples: grid is not allowed on a board; must be a number")
         if not axes.get("algorithm"):
             raise SettingError(f"{name}: grid.algorithm: is missing; must have the methods of the board")
+        fields = type(search).model_fields
+        wrong = [f"search.{key}" for key in RULED if getattr(search, key) != fields[key].default]
+        wrong += [f"search.space.{key}" for key, one in search.space.items() if isinstance(one, Mapping) or ":" in key]
+        wrong += [] if experiment.report.metrics[0].name == "test/accuracy" else ["report.metrics"]
+        if wrong:
+            raise SettingError(
+                f"{name}: {wrong[0]}: is not allowed on a board; searches are by validation accuracy over all rounds, "
+                "results are test accuracies"
+            )
         finals, need = len(axes.get("seed", ())), len(search.seeds) * experiment.search.finals
         if finals < need:
             must = f"must be at least {need}, {search.finals} for each search"

@@ -297,7 +297,7 @@ def enter(board: Board, methods: Sequence[Method], execution: Execution, tell: T
 
 def run(execution: Execution, jobs: Sequence[Job], tell: Tell) -> None:
     """Run jobs to their end; without Ray, those that share their data together."""
-    changed = [job for job in jobs if job.finished and job.changed]
+    changed = [job for job in jobs if job.ended and job.changed]
     if changed:
         modules = ", ".join(sorted({module for job in changed for module in job.changed}))
         tell(f"{len(changed)} were computed by other code of {modules}; remove {changed[0].folder.path.parent} to redo")

@@ -12,6 +12,8 @@ from pathlib import Path
 from typing import Any, Literal
 from zlib import crc32
 
+import numpy as np
+
 from rollcall.benchmark.config.base import load_yaml
 from rollcall.benchmark.config.errors import SettingError
 from rollcall.benchmark.config.text import parse_values
@@ -135,7 +137,9 @@ def _plain(path: str, value: Any) -> Any:
     if isinstance(value, Mapping):
         if "grid_search" not in value:
             raise SettingError(f"space: {path} is a mapping; settings must be dotted, such as local.lr")
-        return list(value["grid_search"])
+        return _plain(path, list(value["grid_search"]))
+    if isinstance(value, list | tuple):
+        return [one.item() if isinstance(one, np.generic) else one for one in value]
     if not hasattr(value, "get_sampler"):
         return value
     from ray.tune.search import sample
@@ -143,7 +147,7 @@ def _plain(path: str, value: Any) -> Any:
     sampler = value.get_sampler()
     log = isinstance(sampler, sample.LogUniform)
     if isinstance(value, sample.Categorical):
-        return list(value.categories)
+        return _plain(path, list(value.categories))
     if isinstance(value, sample.Float) and (log or isinstance(sampler, sample.Uniform)):
         return f"{'log' * log}uniform({value.lower},{value.upper})"
     if isinstance(value, sample.Integer) and isinstance(sampler, sample.Uniform):

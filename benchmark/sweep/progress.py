@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from rich.console import Console
 from rich.progress import Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
+from rollcall.benchmark.config.errors import SettingError
 from rollcall.benchmark.federation.run_folder import Damaged, RunFolder, run_folders
 
 if TYPE_CHECKING:
@@ -20,12 +21,21 @@ LINES = 30.0
 """Seconds between two lines about the whole sweep outside a terminal."""
 
 
+def need_store(store: Path) -> None:
+    """Raise SettingError if it is a run folder."""
+    if (store / "status.json").exists():
+        raise SettingError(f"store: {store} is not allowed; it is a run folder")
+
+
 def read(store: Path, experiment: str = "") -> list[dict[str, Any]]:
     """The trials of an experiment, by default of all, by experiment and name: state, rounds done and asked for, rate.
 
     `state` is `interrupted` if the process of a trial has died, and `damaged` if its status cannot be read. The rate
     (rounds per second) includes evaluations; it and `seconds_left` are None if not known.
     """
+    need_store(store)
+    if Path(experiment).is_absolute():
+        raise SettingError(f"experiment: {experiment!r} is not allowed; must be a name or a YAML file")
     rows = []
     for folder in run_folders(store / experiment):
         run = RunFolder(folder)

@@ -213,6 +213,22 @@ def run_plan(
     return None, errors, True
 
 
+Place = tuple[str, str]
+"""A working directory, and the folder of data sets."""
+
+
+def here() -> Place:
+    return os.getcwd(), str(root().resolve())
+
+
+def go_to(place: Place) -> None:
+    """Find relative paths where the command was given: Tune works in a folder of its own."""
+    with suppress(OSError):  # another machine may not have it
+        os.chdir(place[0])
+    if not Path(os.environ.get("ROLLCALL_DATA", "")).is_absolute():  # else this machine has a place of its own
+        os.environ["ROLLCALL_DATA"] = place[1]
+
+
 def rollcall_trial(config: dict[str, Any], shared: dict[str, Any]) -> None:
     """The trainable of Tune: all runs of one trial, resumed from their run folders; `shared` is of `_Attempt.fit`."""
     keep_freed_memory()
@@ -221,10 +237,7 @@ def rollcall_trial(config: dict[str, Any], shared: dict[str, Any]) -> None:
     torch.set_num_threads(1)
     # After two seconds, Tune would fail the next trial of this process if this one still saves its checkpoint.
     os.environ["TUNE_FUNCTION_THREAD_TIMEOUT_S"] = "600"
-    with suppress(OSError):  # Tune works in a folder of its own; another machine may not have this one
-        os.chdir(shared["directory"])
-    if not Path(os.environ.get("ROLLCALL_DATA", "")).is_absolute():  # else this machine has a place of its own
-        os.environ["ROLLCALL_DATA"] = shared["data"]
+    go_to(shared["place"])
     plan: Plan = shared["plan"]
     stop, nothing = Path(shared["stop"]), {**plan.score(config, [], 0), "state": "running", "error": ""}
     if stop.exists():
@@ -371,8 +384,7 @@ class _Attempt(tune.Callback, tune.Stopper):
                 "plan": self.plan,
                 "home": "" if execution.storage else str(home),
                 "begun": {str(file.relative_to(home)): file.read_bytes() for file in begun if file.is_file()},
-                "data": str(root().resolve()),
-                "directory": os.getcwd(),
+                "place": here(),
                 "stop": str(self.stop),
                 "every": execution.checkpoint_every,
                 # A report takes milliseconds of the driver, which has hundreds of trials; one a second is enough.

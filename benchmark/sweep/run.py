@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 from rich.console import Console
 
 from rollcall.benchmark.config.errors import SettingError
-from rollcall.benchmark.config.experiment import Experiment
+from rollcall.benchmark.config.experiment import Experiment, file_of
 from rollcall.benchmark.config.grid import grid_points, unique_runs
 
 if TYPE_CHECKING:
@@ -172,14 +172,28 @@ def run(
     """
     from rollcall.benchmark.sweep.jobs import Job, check, refuse_other_data
 
-    execution = Execution(**how)
+    execution, file = Execution(**how), None
     if not isinstance(experiment, Experiment):
+        file = file_of(str(experiment))
         experiment = Experiment.read(str(experiment))
     chosen = experiment.varied(settings or {}).only(only or {})
     jobs = [Job(point.trial, chosen.home, execution.store, point.labels) for point in unique_runs(grid_points(chosen))]
     refuse_other_data(jobs)
     check(jobs)
+    record(chosen, execution.store, file)
     return run_jobs(jobs, execution)
+
+
+def record(experiment: Experiment, store: Path, file: Path | None = None) -> None:
+    """Record the experiment's file, by default that of its name, in the folder of its runs, for readers of that."""
+    from rollcall.benchmark.federation.run_folder import replacing
+
+    file = file or file_of(experiment.name)
+    if file.is_file() and not experiment.base:  # else it shares the runs of its base on purpose
+        folder = store / experiment.home
+        folder.mkdir(parents=True, exist_ok=True)
+        with replacing(folder / RECORD) as scratch:
+            scratch.write_text(json.dumps({"file": str(file.resolve())}))
 
 
 def file_of_runs(folder: Path) -> str:

@@ -1,6 +1,5 @@
 """Options of several commands, what they print with, and the trials that they mean."""
 
-import json
 from collections.abc import Collection, Iterable
 from contextlib import suppress
 from dataclasses import dataclass
@@ -21,7 +20,7 @@ from rollcall.benchmark.config.experiment import file_of, names
 from rollcall.benchmark.config.grid import GridPoint, grid_points, unique_runs
 from rollcall.benchmark.config.text import command, counted, parse_all, parse_part, parse_values, read_time, with_line
 from rollcall.benchmark.config.trial import Analysis, Trial
-from rollcall.benchmark.sweep.run import RECORD, Execution, Executor
+from rollcall.benchmark.sweep.run import Execution, Executor
 from rollcall.leaderboard.paper.experiment import PaperExperiment
 
 if TYPE_CHECKING:
@@ -169,16 +168,6 @@ class Plan:
             del metrics["report.metrics"]
         if self.whole:
             check_metrics(metrics, self.trials)
-
-    def record(self, store: Path) -> None:
-        """Record the experiment file in the folder of its runs, for readers of the folder."""
-        from rollcall.benchmark.federation.run_folder import replacing
-
-        if not self.experiment.base:  # else it shares the runs of its base on purpose
-            folder, file = store / self.experiment.home, self.file or file_of(self.experiment.name)
-            folder.mkdir(parents=True, exist_ok=True)
-            with replacing(folder / RECORD) as scratch:
-                scratch.write_text(json.dumps({"file": str(file.resolve())}))
 
 
 def plans_of(

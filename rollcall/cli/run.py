@@ -5,7 +5,6 @@ from contextlib import suppress
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
-from shutil import rmtree
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
@@ -13,7 +12,7 @@ import typer
 from rollcall.benchmark.config.errors import SettingError
 from rollcall.benchmark.config.experiment import Scheduler
 from rollcall.benchmark.config.text import command, counted, duration, parse_values, repeated, strict_json
-from rollcall.benchmark.sweep.run import Execution, run_jobs
+from rollcall.benchmark.sweep.run import Execution, record, run_jobs
 from rollcall.cli import options as opt
 from rollcall.cli.options import INTERRUPTED, STORE, Plan, described, err, plans_of, say
 
@@ -83,16 +82,16 @@ def _run(plan: Plan, jobs: list["Job"], execution: Execution, redo: bool) -> "Sw
 
     Raises SettingError: a setting is not allowed, or a run folder is damaged.
     """
-    from rollcall.benchmark.federation.run_folder import InUse
+    from rollcall.benchmark.federation.run_folder import InUse, remove
     from rollcall.benchmark.sweep.jobs import check, refuse_other_data
     from rollcall.leaderboard.boards import own_table
 
     before = {job: job.folder.status for job in jobs} if redo else {}
-    changed = [job for job in jobs if job.finished and job.changed and not job.folder.in_use]
+    changed = [job for job in jobs if job.ended and job.changed and not job.folder.in_use]
     if changed:
         modules = ", ".join(sorted({module for job in changed for module in job.changed}))
         todo = "run again now" if redo else "results are kept. To run again: --redo-changed"
-        say(f"Computed by other code of {modules}: {counted(len(changed), 'finished trial')}; {todo}", err)
+        say(f"Computed by other code of {modules}: {counted(len(changed), 'trial')}; {todo}", err)
     if longer := [job for job in changed if redo and job.folder.finished > job.trial.rounds]:
         have = counted(longer[0].folder.finished, "round")
         raise SettingError(
@@ -106,10 +105,10 @@ def _run(plan: Plan, jobs: list["Job"], execution: Execution, redo: bool) -> "Sw
     for job in anew:
         with suppress(InUse), job.folder.locked():  # another terminal may do the same
             if job.folder.status == before[job]:
-                rmtree(job.folder.path)
+                remove(job.folder.path)
     if not all(job.ended for job in jobs):
         plan.check_metrics()
-        plan.record(execution.store)
+        record(plan.experiment, execution.store, plan.file)
     return run_jobs(jobs, execution, partial(own_table, plan.experiment, execution.store))
 
 

@@ -1,7 +1,6 @@
 """The commands about the run folders in a store: `rollcall status`, `doctor`, `clean`, `sync` and `export`."""
 
 import json
-import shutil
 from collections import Counter
 from functools import partial
 from importlib.util import find_spec
@@ -15,8 +14,8 @@ from rollcall.benchmark.config.errors import SettingError
 from rollcall.benchmark.config.experiment import names
 from rollcall.benchmark.config.grid import grid_points
 from rollcall.benchmark.config.text import command, counted, strict_json
-from rollcall.benchmark.federation.run_folder import RunFolder, examine, run_folders, set_aside
-from rollcall.benchmark.sweep.progress import read
+from rollcall.benchmark.federation.run_folder import RunFolder, examine, remove, run_folders, set_aside
+from rollcall.benchmark.sweep.progress import need_store, read
 from rollcall.benchmark.sweep.run import file_of_runs
 from rollcall.cli import options as opt
 from rollcall.cli.options import STORE, out, say, there
@@ -104,7 +103,7 @@ def clean(
     out.print(grid)
     chosen = [folder for folder, reason in stale.items() if unlisted or reason != UNLISTED]
     for folder in chosen if delete else ():
-        shutil.rmtree(folder)
+        remove(folder)
     done = f"{counted(len(chosen), 'run folder')} {'deleted' if delete else 'to delete with --yes'}"
     left = len(stale) - len(chosen)
     more = f"; {left} more with --unlisted" if left else ""
@@ -142,6 +141,7 @@ def sync(
     from rollcall.leaderboard.boards import own_table
 
     there(store)
+    need_store(store)
     folders = Counter(str(path.parent.relative_to(store)) for path in run_folders(store))
     unknown = [name for name in experiments or () if name not in folders]
     if unknown:

@@ -92,6 +92,8 @@ def test_help_shows_no_type_of_a_flag(capsys):
         (("enter", "mine.py:Mine", "--board", "standard/digts"), "board: 'standard/digts' is not allowed; must be one of standard/digits, standard/fashion. Did you mean standard/digits?\n"),
         (("run", "FILE", "--tuned", "DIR/tuned.yaml"), "DIR/tuned.yaml: there is no such file; first: rollcall tune FILE --space SETTING=DOMAIN\n"),
         (("leaderboard", "FILE", "--mlflow", "sqlite:///DIR/none.db"), "mlflow: sqlite:///DIR/none.db is not allowed; there is no file DIR/none.db\n"),
+        (("status", "DIR/none"), "experiment: 'DIR/none' is not allowed; must be a name or a YAML file\n"),
+        *[((command, "--store", "DIR"), "store: DIR is not allowed; it is a run folder\n") for command in ("status", "sync")],
         (("site", "DIR/binary.yaml"), "DIR/binary.yaml"),
         (("report", "--to", "DIR/binary.yaml"), "DIR/binary.yaml"),
         *[
@@ -103,6 +105,7 @@ def test_help_shows_no_type_of_a_flag(capsys):
 def test_a_wrong_command_is_refused_with_one_line(arguments, complaint, store, tmp_path, capsys):
     (tmp_path / "roll.yaml").write_text("clients: 4\nparticipation: {name: bernoulli, probability: 0.5}\n")
     (tmp_path / "binary.yaml").write_bytes(bytes(range(256)))
+    (tmp_path / "status.json").write_text("{}")
     paths = {"FILE": write(tmp_path), "ROLL": str(tmp_path / "roll.yaml")}
     arguments = [paths.get(argument, argument).replace("DIR", str(tmp_path)) for argument in arguments]
     complaint = complaint.replace("FILE", paths["FILE"]).replace("DIR", str(tmp_path))

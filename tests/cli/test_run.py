@@ -164,7 +164,7 @@ def test_what_other_code_computed_is_told_and_redone_on_request(store, tmp_path,
     assert "algorithms.fedpbc" not in written["fedavg-seed0"]["code"]
     other = written["fedpbc-seed1"] | {"code": written["fedpbc-seed1"]["code"] | {"algorithms.fedpbc": "0123456789"}}
     files["fedpbc-seed1"].write_text(json.dumps(other))
-    told = "Computed by other code of algorithms.fedpbc: 1 finished trial; "
+    told = "Computed by other code of algorithms.fedpbc: 1 trial; "
     _, out, err = rollcall(capsys, *arguments)
     assert (f"{told}results are kept" in err, "0 run now, 4 before" in out) == (True, True)
     for wrong, told_so in (
@@ -185,6 +185,24 @@ def test_what_other_code_computed_is_told_and_redone_on_request(store, tmp_path,
     after = {name: json.loads(file.read_text()) for name, file in files.items()}
     assert after["fedpbc-seed1"]["code"] == written["fedpbc-seed1"]["code"]
     assert {name for name in after if after[name] == written[name]} == set(files) - {"fedpbc-seed1"}
+
+
+def test_a_run_that_diverged_by_other_code_is_redone(store, tmp_path, capsys):
+    trial = TINY["trial"] | {"local": {"steps": 2, "lr": 50.0}, "rounds": 200}
+    arguments = ("run", write(tmp_path, trial=trial), "--executor", "inline", "--only", "algorithm=fedavg,seed=0")
+    rollcall(capsys, *arguments)
+    (file,) = store.rglob("status.json")
+    status = json.loads(file.read_text())
+    assert status["state"] == "diverged"
+    file.write_text(json.dumps(status | {"code": status["code"] | {"algorithms.fedavg": "0123456789"}}))
+    rollcall(capsys, *arguments, "--redo-changed")
+    again = json.loads(file.read_text())
+    assert (again["state"], again["code"]) == ("diverged", status["code"])
+
+
+def test_a_run_from_python_records_its_file(tmp_path):
+    assert run.run(write(tmp_path), store=tmp_path / "runs", executor="inline", mlflow=False).jobs
+    assert run.file_of_runs(tmp_path / "runs" / "tiny") == str(tmp_path / "tiny.yaml")
 
 
 OWN_DATA = """

@@ -21,6 +21,13 @@ RUN = Run({}, {"rounds": 40}, pd.DataFrame(HISTORY, [10, 20, 30, 40]))
 FLOATS = Metric("cost/floats_up")
 
 
+def test_the_seconds_of_a_run_that_is_being_continued():
+    """It had finished 10 rounds; now it has 90 seconds after 90 rounds of 100."""
+    tags = {"rollcall.seconds": "90.0", "rollcall.finished": "10", "rollcall.round": "90"}
+    run = Run(tags, {"rounds": 10}, pd.DataFrame({"a": [8.0, 4.0]}, [5, 10]))
+    assert run.spent("time/seconds").to_dict() == {5: 5.0, 10: 10.0}
+
+
 @pytest.mark.parametrize(
     ("name", "options", "value"),
     [

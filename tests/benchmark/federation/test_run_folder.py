@@ -11,7 +11,7 @@ from runs import DIGITS, Asked, Count, rounds_in
 
 from rollcall import SettingError, load, simulate
 from rollcall.benchmark.config.trial import Trial
-from rollcall.benchmark.federation.run_folder import RunFolder, run_folders
+from rollcall.benchmark.federation.run_folder import RunFolder, remove, run_folders
 from rollcall.benchmark.process import Interrupted
 
 
@@ -118,6 +118,13 @@ def test_a_tensor_among_the_settings_is_saved_as_an_array(tmp_path):
     assert np.array_equal(load(tmp_path).model, result.model)
     array = trial["task"] | {"targets": trial["task"]["targets"].numpy()}
     assert Trial.read(trial).digest == Trial.read(trial | {"task": array}).digest
+
+
+def test_a_run_folder_that_is_a_link_is_removed_with_what_it_links_to(tmp_path):
+    (tmp_path / "there" / "source").mkdir(parents=True)
+    (tmp_path / "link").symlink_to(tmp_path / "there")
+    remove(tmp_path / "link")
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_run_folders_are_found_through_links(tmp_path):

@@ -20,7 +20,7 @@ from rollcall.benchmark.search.board import Board, best, boards
 from rollcall.benchmark.search.entry import Entry, Method, Plan, Rerun, enter, problems, rerun
 from rollcall.benchmark.sweep.run import Execution
 from rollcall.leaderboard.figures import board_chart
-from rollcall.leaderboard.standing import interval, standing
+from rollcall.leaderboard.standing import Standing, caption, interval, standing
 
 FILE = {
     "name": "small",
@@ -315,6 +315,28 @@ def test_another_panel_or_override_is_another_rule(tmp_path):
     panels = [{"": {"trial": {"local": {"steps": steps}}}} for steps in (3, 4)]
     changes = [{}, *({"panels": panel} for panel in panels), *({"overrides": override(lr)} for lr in (0.1, 0.2))]
     assert len({rule(**change) for change in changes}) == 5
+
+
+@pytest.mark.parametrize(
+    ("changes", "wrong"),
+    [
+        ({"report": {"metrics": {"test/loss": "min"}}}, "report.metrics"),
+        ({"search": FILE["search"] | {"rounds": 2}}, "search.rounds"),
+        ({"search": FILE["search"] | {"metric": "validation/loss"}}, "search.metric"),
+        ({"search": FILE["search"] | {"scheduler": "asha"}}, "search.scheduler"),
+        ({"search": FILE["search"] | {"space": {"fedavg": {"local.lr": "1,2"}}}}, "search.space.fedavg"),
+    ],
+)
+def test_what_the_rule_of_all_boards_decides_cannot_be_set(changes, wrong, tmp_path):
+    (tmp_path / "mine.yaml").write_text(dumped(FILE | changes))
+    with pytest.raises(SettingError, match=f"{wrong}: is not allowed on a board"):
+        Board.read(str(tmp_path / "mine.yaml"))
+
+
+def test_a_caption_has_the_rounds_of_the_panel(tmp_path):
+    trial = {key: value for key, value in FILE["trial"].items() if key != "rounds"}
+    (tmp_path / "mine.yaml").write_text(dumped(FILE | {"trial": trial, "panels": {"": {"trial": {"rounds": 6}}}}))
+    assert " of 6 rounds; " in caption(Standing(Board.read(str(tmp_path / "mine.yaml")), {}), "fedavg")
 
 
 def test_two_methods_of_one_name_are_refused(entered, tmp_path, capsys, monkeypatch):

@@ -2,6 +2,7 @@
 
 from zlib import crc32
 
+import numpy as np
 import pytest
 from keys import keyed
 
@@ -87,6 +88,12 @@ def test_domains_of_tune_are_read_and_made():
 )
 def test_the_edge_of_a_space(text, values, edges):
     assert [domain("x", text).edge(value) for value in values] == edges
+
+
+def test_numbers_of_numpy_are_plain_ones():
+    found = read_space({"local.steps": [*np.arange(1, 3)], "local.lr": {"grid_search": [np.float32(0.5)]}})
+    assert found == {"local.steps": [1, 2], "local.lr": [0.5]}
+    assert [type(one) for values in found.values() for one in values] == [int, int, float]
 
 
 def test_a_draw_of_a_range_is_that_of_its_key():

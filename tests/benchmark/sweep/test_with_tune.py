@@ -1,6 +1,7 @@
 """Rollcall for who knows Ray Tune: its objects, its results, and a Tuner of the user's own. One Ray for all."""
 
 import json
+import os
 from pathlib import Path
 from types import SimpleNamespace
 from typing import ClassVar
@@ -8,6 +9,7 @@ from unittest.mock import Mock
 
 import pytest
 from command import TINY
+from filelock import FileLock
 from rich.console import Console
 
 import rollcall
@@ -250,3 +252,28 @@ def test_a_tuner_of_the_users_own(declared, tmp_path):
         assert [row["round"] for row in rows][:5] == [0, 5, 10, 15, 20]
     (error,) = declared.Tuner(trainable(experiment, store=tmp_path / "runs"), param_space={"seed": 3}).fit().errors
     assert "names 2 runs of tiny; must name one. Axes: algorithm" in str(error)
+
+
+def test_two_trials_of_one_configuration_have_one_result(declared, tmp_path, monkeypatch):
+    """The second waits for the first, which holds the lock; and relative paths are those of where it was made."""
+    from rollcall import ray as own
+
+    (tmp_path / "away").mkdir()
+    monkeypatch.setenv("ROLLCALL_DATA", "data")
+    monkeypatch.chdir(tmp_path)
+    trial = own.trainable(tiny(grid={"algorithm": ["fedavg", "fedpbc"], "seed": [0]}))
+    monkeypatch.chdir(tmp_path / "away")
+    told, slept = [], []
+    monkeypatch.setattr("ray.tune.report", lambda row, checkpoint=None: told.append(row))
+    trial({"algorithm": "fedpbc", "seed": 0})
+    assert (Path.cwd(), os.environ["ROLLCALL_DATA"]) == (tmp_path, str(tmp_path / "data"))
+    (folder,) = (tmp_path / "runs" / "tiny").glob("fedpbc-*")
+    run, rows = RunFolder(folder), len(told)
+    run.metrics.unlink()
+    (folder / "last.ckpt").unlink()
+    (folder / "status.json").unlink()
+    lock = FileLock(folder / "lock")
+    lock.acquire()
+    monkeypatch.setattr(own, "sleep", lambda seconds: slept.append(lock.release()))
+    trial({"algorithm": "fedpbc", "seed": 0})
+    assert (len(slept), told[rows:]) == (1, told[:rows])
