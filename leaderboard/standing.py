@@ -321,12 +321,8 @@ def caption(standing: Standing, baseline: str) -> str:
         parts += [f"{name}: {diverged} final runs diverged and count 0"] if diverged else []
         lost = standing.lost(name)
         parts += [f"{name}: searches whose samples all diverged, which count 0: {lost}"] if lost else []
-    edges = at_edges(standing)
-    parts += (
-        [f"searches that ended at an edge of the space, where they are more than a tenth (by chance 5 %): {edges}"]
-        if edges
-        else []
-    )
+    if edges := at_edges(standing):
+        parts.append(f"searches that ended at an edge of the space, where more than a tenth (by chance 5 %): {edges}")
     return "; ".join(parts)
 
 
