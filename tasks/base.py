@@ -281,6 +281,8 @@ class ClientData(LightningDataModule):
             if len({len(column) for column in samples}) != 1:
                 lengths = [len(column) for column in samples]
                 raise ValueError(f"{split}: columns of lengths {lengths} are not allowed; must be equal")
+            if split != "train" and not len(samples[0]):
+                raise ValueError(f"data: {split} without samples is not allowed; must have one, or be left out")
         n = len(splits["train"][0])
         held_by = Holdings.of(parts)
         if fault := held_by.fault(n):

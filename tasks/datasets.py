@@ -7,7 +7,7 @@ describes each data set; `load` reads one, and downloads missing files.
 import os
 import sys
 import warnings
-from contextlib import redirect_stdout
+from contextlib import redirect_stdout, suppress
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -183,7 +183,8 @@ class Cinic10(Source):
             except (OSError, RuntimeError) as error:  # torch raises RuntimeError if the disk is full
                 warnings.warn(f"{decoded} could not be written ({error})", stacklevel=2)
             finally:
-                scratch.unlink(missing_ok=True)
+                with suppress(OSError):  # a read-only disk refuses it also where there is no file
+                    scratch.unlink(missing_ok=True)
         return splits
 
     def _decode(self, folder: Path) -> Split:

@@ -80,8 +80,9 @@ class Evaluator:
         if pieces is None:
             return self.task.metrics(batch)
         metrics = self._computed(self.task.metrics, pieces)
-        sizes = torch.tensor([len(piece[0]) for piece in pieces])
-        return {name: joined([piece[name] for piece in metrics], sizes) for name in metrics[0]}
+        if any(not value.ndim for value in metrics[0].values()):  # of the batch as a whole
+            return self.task.metrics(batch)
+        return {name: torch.cat([piece[name] for piece in metrics]) for name in metrics[0]}
 
     def outputs(self, batch: Samples) -> tuple[Tensor, Tensor]:
         """See `rollcall.tasks.Task.outputs`."""
@@ -109,11 +110,6 @@ class Evaluator:
             with torch.inference_mode():
                 self.channels_last = accepts_channels_last(self.task.metrics, pieces[0])
         return list(map(of_piece, pieces) if self.workers == 1 else self.pool.map(of_piece, pieces))
-
-
-def joined(values: list[Tensor], sizes: Tensor) -> Tensor:
-    """Per-sample values of all pieces, concatenated; or the mean over samples of per-piece values."""
-    return torch.cat(values) if values[0].ndim else torch.stack(values) @ sizes.to(values[0].dtype) / sizes.sum()
 
 
 def in_channels_last(batch: Samples) -> Samples:

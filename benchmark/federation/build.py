@@ -201,6 +201,10 @@ def parameter_count(task: Task) -> int:
                     f"{name} has no shape yet (a lazy layer); the network must call its layers once before it is "
                     "returned, or name all sizes"
                 )
+        for name, tensor in (*task.named_parameters(), *task.named_buffers()):
+            if tensor.is_complex():
+                must = "must be real: hold it as [..., 2] and use torch.view_as_complex"
+                raise SettingError(f"{name}: a complex tensor is not allowed; {must}")
         d = sum(parameter.numel() for parameter in task.parameters() if parameter.requires_grad)
         if not d:
             raise SettingError("the model has no parameter to train; at least one must have requires_grad=True")

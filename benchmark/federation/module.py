@@ -11,6 +11,7 @@ import torch
 from jaxtyping import Float
 from lightning.pytorch import LightningModule
 from torch import Tensor, nn
+from torch.utils._pytree import tree_map
 
 from rollcall.algorithms import Algorithm, Round, Rows, Traffic
 from rollcall.benchmark.engines import ENGINES, Engine, Evaluator, Feed, FlatTask, LocalTraining, held_out_splits
@@ -103,6 +104,15 @@ class Federation(LightningModule):
         models = self.algorithm.eval_models(self.state.get(), self.server.detach())
         self._check_once(check_eval_models, models, self.server)
         return models
+
+    def on_save_checkpoint(self, checkpoint: dict[str, Any]) -> None:
+        """Make NumPy's numbers in states of optimizers and callbacks Python's: checkpoints are loaded without NumPy."""
+
+        def plain(value: Any) -> Any:
+            return value.item() if isinstance(value, np.generic) else value
+
+        for key in ("optimizer_states", "callbacks"):
+            checkpoint[key] = tree_map(plain, checkpoint[key])
 
     def on_fit_start(self) -> None:
         self.begin()

@@ -1,5 +1,6 @@
 """`simulate`: one trial from settings to result, with Lightning; `load`: the result from a run folder."""
 
+import copy
 import logging
 import math
 import signal
@@ -77,7 +78,7 @@ class Result:
             SettingError: the task cannot be built here.
         """
         with at("task"):
-            task: Task = self.trial.task.build(self.trial.seed)[0]
+            task: Task = copy.deepcopy(self.trial.task.build(self.trial.seed)[0])  # it may be the user's own
         flat = FlatTask(task.to(PRECISIONS[self.trial.numerics.dtype].dtype))
         flat.move(torch.from_numpy(self.model))
         for name, buffer in zip(flat.buffer_names, flat.buffers_(), strict=True):

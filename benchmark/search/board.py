@@ -116,9 +116,12 @@ class Board:
             first, panel = next(iter(experiment.panels.items()))
             experiment = experiment.model_copy(update={"panels": {first: panel}}).joined("algorithm", {label: method})
         points = grid_points(experiment.only({"algorithm": [label]}).varied({"seed": [0]}))
+        # `only` also selects LABEL#2; another method of this label is the last one.
+        wanted = label if experiment is self.experiment else points[-1].labels["algorithm"]
         return {
             "/".join(name for axis, name in point.labels.items() if axis not in ("panel", "algorithm")): point
             for point in points
+            if point.labels["algorithm"] == wanted
         }
 
     def draws(self, space: Mapping[str, Any], search: int) -> list[dict[str, Any]]:

@@ -141,7 +141,7 @@ def _plain(path: str, value: Any) -> Any:
     if isinstance(value, list | tuple):
         return [one.item() if isinstance(one, np.generic) else one for one in value]
     if not hasattr(value, "get_sampler"):
-        return value
+        return value.item() if isinstance(value, np.generic) else value
     from ray.tune.search import sample
 
     sampler = value.get_sampler()

@@ -17,7 +17,7 @@ import pandas as pd
 from filelock import FileLock
 
 from rollcall.benchmark.config.base import validated
-from rollcall.benchmark.config.errors import SettingError
+from rollcall.benchmark.config.errors import SettingError, check_one_of
 from rollcall.benchmark.config.experiment import Experiment, Scheduler, Search
 from rollcall.benchmark.config.metric import Direction, Metric, direction_of
 from rollcall.benchmark.config.text import counted
@@ -26,7 +26,7 @@ from rollcall.benchmark.process import Interrupted
 from rollcall.benchmark.search.answer import Best, How, Tuned, seeds_of
 from rollcall.benchmark.search.cells import VALIDATION, Cell, cells_of
 from rollcall.benchmark.search.space import draw_points, grid, read_space
-from rollcall.benchmark.sweep.jobs import Job, check, check_metrics
+from rollcall.benchmark.sweep.jobs import Job, check, check_metrics, refuse_other_data
 from rollcall.benchmark.sweep.run import Execution, mirrored, run_jobs
 
 if TYPE_CHECKING:
@@ -133,6 +133,8 @@ def tune(
     if search_alg is not None and block.samples == "grid":
         raise SettingError("--search optuna is not allowed with --grid; must be left out")
     judged = metric_of(block.metric.name, mode, experiment.report.metrics)
+    if execution is not None and how:
+        raise SettingError(f"{next(iter(how))}: is not allowed beside execution; must be left out")
     execution = execution or Execution(**how)
     if search_alg or stops != "none":
         execution.need_ray("a searcher" if search_alg else "a scheduler")
@@ -177,6 +179,7 @@ def tune(
 
     drawn = {cell.name: [] if search_alg and cell.space else _points(cell, block) for cell in cells}
     examples = [job for cell in cells for job in example_of(cell)]
+    refuse_other_data(jobs_of_all())
     check(jobs_of_all() or examples)
     by_task = {job.trial.task.label: job.trial for job in examples if isinstance(job.trial, Trial)}
     check_metrics({"metric": [judged]}, list(by_task.values()))
@@ -196,6 +199,7 @@ def tune(
         drawn = {name: points or ran[name] for name, points in drawn.items()}
     if count := sum(job.folder.in_use for job in jobs_of_all()):
         raise Interrupted(f"Another process runs {count} of the trials. Rerun the command when it has ended.")
+    refuse_other_data(jobs_of_all())  # a searcher chose them meanwhile
     rows = [
         {"cell": cell.name, "index": number, **point} | row_of(cell, point)
         for cell in cells
@@ -302,6 +306,8 @@ def metric_of(name: str, mode: Direction | None, declared: Sequence[Metric]) -> 
         )
     if not metric.split or metric.threshold is not None:
         raise SettingError(f"metric: {name!r} is not allowed; must be SPLIT/METRIC, such as validation/accuracy")
+    if mode is not None:
+        check_one_of("mode", mode, ("max", "min"))
     direction = mode or direction_of(name, declared)
     if direction is None:
         raise SettingError(f"mode: is missing; which end of {name} is better? Add --mode max or --mode min")

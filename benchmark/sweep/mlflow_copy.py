@@ -13,6 +13,8 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+from urllib.request import url2pathname
 
 from filelock import FileLock
 from yaml import YAMLError
@@ -78,6 +80,11 @@ def allowed(name: str) -> str:
     return posixpath.normpath(re.sub(r"[^\w\-. /]", "_", name)).lstrip("./") or "_"
 
 
+def _is_gone(location: str) -> bool:
+    """Whether a place of artifacts is a folder that is not there. One of a server is no file."""
+    return location.startswith("file:") and not Path(url2pathname(urlsplit(location).path)).is_dir()
+
+
 class Mirror:
     """The copy of an experiment, whose run folders are in a folder of this name in the store."""
 
@@ -122,6 +129,9 @@ class Mirror:
             # A server has a place of its own for artifacts; those of a database are in the store.
             of_database = "sql" in address(self.store).partition(":")[0]
             artifacts = (self.store / "artifacts").resolve().as_uri() if of_database else None
+            if known and known.artifact_location != artifacts and _is_gone(known.artifact_location):  # a moved store
+                client.rename_experiment(known.experiment_id, f"{self.experiment} {known.experiment_id}")
+                known = None
             self.id = known.experiment_id if known else client.create_experiment(self.experiment, artifacts)
         tags = [run.data.tags for run in runs_of(client, self.id)]
         copies = [own for own in tags if COMPLETE in own]

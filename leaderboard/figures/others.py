@@ -36,7 +36,8 @@ def scatter(experiment: PaperExperiment, cells: Sequence[Cell]) -> alt.ConcatCha
         x, y = (one.scale * cell.finals(one, report.last_rounds) for one in (across, metric))
         point = {"plot": number, "line": names[cell.labels.get(METHOD, "")], "where": ", ".join(labels)}
         rows.append(point | {"x": x.mean(), "value": y.mean(), "sd": y.std(), "seeds": len(y)})
-    data = pd.DataFrame(rows).dropna(subset=["x", "value"])
+    columns = ["plot", "line", "where", "x", "value", "sd", "seeds"]
+    data = pd.DataFrame(rows, columns=columns).dropna(subset=["x", "value"])
     if data.empty:
         raise SettingError(f"metric: {metric.name!r} was measured in no run of {experiment.name}")
     looks = _looks({one: names[one] for one in methods if names[one] in {*data["line"]}})

@@ -185,22 +185,23 @@ def subplots(experiment: PaperExperiment, cells: Sequence[Cell]) -> list[Subplot
                 name = (_text(experiment, cell.labels, along, method) or first.title) + model
                 plot.lines.setdefault(name, (metric, []))[1].append(cell)
                 if report.x == "round":
-                    stated = _stated(experiment, numbers, metric, first, cell)
+                    stated = _stated(experiment, numbers, metric, cell)
                     plot.printed.extend(row | {"line": name, "value": first.scale * row["value"]} for row in stated)
         made += plots.values()
     return made
 
 
 def _stated(
-    experiment: PaperExperiment, numbers: Sequence[Printed], metric: Metric, first: Metric, cell: Cell
+    experiment: PaperExperiment, numbers: Sequence[Printed], metric: Metric, cell: Cell
 ) -> Iterator[dict[str, Any]]:
     """Numbers of a cell: a printed final value (x is NaN), and those that claims state for a round."""
     known = printed_for(cell.labels, metric, numbers)
     if known is not None and known.value is not None:
         yield {"x": math.nan, "value": known.value, "source": "printed in the paper"}
     for claim in experiment.judged:
-        compared = claim.minus or claim.over or claim.per or claim.along or claim.slope
-        is_own = (claim.metric or experiment.report.metrics[0]) == first and not compared
+        compared = claim.minus or claim.over or claim.per or claim.along or claim.slope or claim.over_round
+        compared = compared or claim.quantity != "final"
+        is_own = (claim.metric or experiment.report.metrics[0]) == metric and not compared
         is_here = all(cell.labels.get(axis) in labels for axis, labels in (claim.where | claim.of).items())
         if claim.at is not None and isinstance(claim.printed, float) and is_own and is_here:
             source = "printed" if claim.tag == "paper" else claim.section.partition(",")[0]
@@ -431,7 +432,10 @@ def _text(experiment: PaperExperiment, labels: dict[str, str], axes: Sequence[st
         label = labels.get(axis, "")
         if axis == "panel" and label in experiment.panels:
             title = experiment.panels[label].title
-            words.append(title if title or experiment.report.overlay else label)
+            alone = [panel.title for panel in experiment.panels.values()].count(title) == 1
+            # The one panel without a title of an overlay needs no name; two of one name would be one line.
+            named = alone if experiment.report.overlay else title
+            words.append(title if named else label)
         elif axis == METHOD and method and label:
             words.append(labelled(method, label))
         else:

@@ -190,7 +190,11 @@ def save(chart: alt.ConcatChart, *paths: Path | str) -> None:
     text = svg = vl_convert.vegalite_to_svg(spec)
     # The clipping paths of all drawings of a process are numbered on; ours have the same names in every run.
     clips: dict[str, str] = {}
-    svg = re.sub(r"\bclip\d+", lambda found: clips.setdefault(found[0], f"clip-{key[5:11]}-{len(clips)}"), svg)
+    svg = re.sub(
+        r'(?<=id=")clip\d+|(?<=url\(#)clip\d+',
+        lambda found: clips.setdefault(found[0], f"clip-{key[5:11]}-{len(clips)}"),
+        svg,
+    )
     title, *rest = re.split(r"(?<!Fig)\. ", str(chart.description), maxsplit=1)
     about = f"{key}<title>{escape(title)}</title><desc>{escape(rest[0] if rest else title)}</desc>{DARK}"
     svg = svg.replace(">", f">{about}", 1).replace("<svg ", '<svg role="img" ', 1)

@@ -131,6 +131,12 @@ class Claim(Settings):
             raise SettingError("least: is missing; a claim must have least, most or both")
         if sum(option is not None for option in (self.minus, self.over, self.along)) > 1:
             raise SettingError("minus: is not allowed beside over or along; must be one of the three")
+        if self.against is not None and self.minus is None and self.over is None:
+            raise SettingError("against: is not allowed without minus or over")
+        if self.per is not None and self.at is None:
+            raise SettingError("per: is not allowed without at")
+        if self.at is not None and self.quantity != "final":
+            raise SettingError("at: is not allowed beside a time-average or a maximum")
         if self.over_round is not None and self.quantity != "final":
             raise SettingError("over_round: is not allowed beside a time-average or a maximum")
         if self.tag != "ours" and not self.section:
@@ -196,8 +202,14 @@ class PaperExperiment(Experiment):
             for number, claim in enumerate(part.claims):
                 at = f"{path}claims.{number}"
                 named = [claim.metric or self.report.metrics[0], *(one.metric for one in claim.readings.values())]
-                if claim.over_round and any(one is not None and one.threshold is not None for one in named):
-                    raise SettingError(f"{at}.over_round: is not allowed beside a threshold")
+                if any(one is not None and one.threshold is not None for one in named):  # a round is their quantity
+                    for key in ("over", "slope", "at", "per", "against", "over_round"):
+                        if getattr(claim, key) is not None:
+                            raise SettingError(f"{at}.{key}: is not allowed beside a threshold")
+                    if claim.quantity != "final":
+                        raise SettingError(f"{at}.quantity: is not allowed beside a threshold")
+                for label in claim.printed if isinstance(claim.printed, dict) else ():
+                    check_one_of(f"{at}.printed", label, [one for labels in shown.values() for one in labels])
                 for key in ("where", "of", "minus", "over"):
                     check_labels(f"{at}.{key}", getattr(claim, key) or {}, shown)
                 chosen: list[tuple[str, str | None, Iterable[str]]] = [

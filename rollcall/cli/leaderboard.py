@@ -92,6 +92,8 @@ def leaderboard(
     chosen = boards.with_report(stated, metric or [], last_rounds)
     conditions = parse_all("only", only or [])
     is_paper = bool(chosen.source) and not (against or overall)
+    if stated.judged and not stated.source:
+        say(f"{chosen.name}: its claims are judged only if it has a source, such as `source: ours`", err)
     # A ranking may need any of them, and what a misspelt one could be.
     columns = [*chosen.metrics, *COSTS] if is_paper and not metric else None
     beside = bool(chosen.source or against or overall)

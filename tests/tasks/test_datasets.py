@@ -1,5 +1,6 @@
 """Image data sets, from small files in the genuine formats and from real ones; downloads that fail; CINIC-10's cache."""
 
+import errno
 import os
 import shutil
 from pathlib import Path
@@ -48,6 +49,22 @@ def test_a_damaged_file_is_named(name, publisher):
         splits(SOURCES[name], root())
     (root() / file).unlink()  # as it says
     splits(SOURCES[name], root())
+
+
+def test_cinic10_on_a_read_only_disk(publisher, monkeypatch):
+    def refuse(*arguments, **options):
+        raise OSError(errno.EROFS, "Read-only file system")
+
+    publisher.cinic10()
+    whole = splits(SOURCES["cinic10"], root())
+    (root() / "CINIC-10.pt").unlink()
+    monkeypatch.setattr("torch.save", refuse)
+    monkeypatch.setattr(Path, "unlink", refuse)
+    with pytest.warns(UserWarning, match=r"CINIC-10\.pt could not be written"):
+        found = splits(SOURCES["cinic10"], root())
+    assert {name: labels.tolist() for name, (_, labels) in found.items()} == {
+        name: labels.tolist() for name, (_, labels) in whole.items()
+    }
 
 
 @pytest.mark.parametrize(

@@ -39,6 +39,18 @@ def test_images_in_pieces_are_measured_like_the_whole(flatten):
     assert 0.1 < expected["accuracy"].mean() < 0.5
 
 
+class Whole(Classification):
+    """Its metrics are of a batch as a whole, no means over samples."""
+
+    def metrics(self, batch):
+        return {"n": torch.tensor(float(len(batch[0]))), "spread": batch[0].double().std()}
+
+
+def test_metrics_of_a_whole_batch_of_images_are_not_means_over_pieces():
+    task = Whole(nn.Sequential(nn.Flatten(), nn.Linear(192, 4)), (0.4, 0.5, 0.6), (0.2, 0.2, 0.3)).double().eval()
+    assert Evaluator(task, 2).metrics((PIXELS, LABELS)) == task.metrics((PIXELS, LABELS))
+
+
 def test_the_number_of_threads_is_restored():
     torch.set_num_threads(2)
     try:

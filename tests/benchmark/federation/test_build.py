@@ -194,6 +194,18 @@ def test_each_run_starts_from_the_same_network():
     first, second = (simulate({"task": task, "algorithm": "fedavg", "rounds": 2}) for _ in range(2))
     assert first.history.equals(second.history)
     assert first.history["train/loss"].iloc[-1] < first.history["train/loss"][0]
+    before = network.weight.detach().clone()
+    model = first.module()
+    assert torch.equal(network.weight, before)
+    assert not torch.equal(model.network.weight, before)
+
+
+def test_a_complex_network_is_refused():
+    network = nn.Linear(2, 2)
+    network.register_buffer("filter", torch.zeros(3, dtype=torch.complex64))
+    task = supervised((np.eye(2), np.array([0, 1])), None, lambda seed: network, clients=2)
+    with pytest.raises(SettingError, match=r"^task\.network\.filter: a complex tensor is not allowed; must be real"):
+        build(Trial.read({"task": task, "algorithm": "fedavg", "rounds": 1}))
 
 
 @cache

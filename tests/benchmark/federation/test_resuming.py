@@ -58,6 +58,24 @@ def test_the_model_of_a_run_that_begins_again_is_not_kept(tmp_path):
         load(tmp_path)
 
 
+class Measuring(torch.optim.SGD):
+    """It keeps a number of NumPy."""
+
+    def step(self, closure=None):
+        loss = super().step(closure)
+        for group in self.param_groups:
+            for x in group["params"]:
+                self.state[x]["norm"] = np.float64(x.norm().item())
+        return loss
+
+
+def test_an_optimizer_that_keeps_a_number_of_numpy_resumes(tmp_path):
+    trial = DIGITS | {"algorithm": "fedavg", "server": {"optimizer": Measuring}}
+    with pytest.raises(KeyboardInterrupt):
+        simulate(trial, folder=tmp_path, callbacks=[Count(7)], checkpoint_every=timedelta(0))
+    assert np.array_equal(simulate(trial, folder=tmp_path).model, simulate(trial).model)
+
+
 def test_the_same_trial_gives_the_same_bits_and_another_seed_does_not():
     trial = DIGITS | {"algorithm": "fedpbc"}
     one = simulate(trial).model

@@ -333,6 +333,16 @@ def test_what_the_rule_of_all_boards_decides_cannot_be_set(changes, wrong, tmp_p
         Board.read(str(tmp_path / "mine.yaml"))
 
 
+def test_a_method_that_is_listed_twice_has_settings_of_its_own(tmp_path):
+    twice = FILE["grid"] | {"algorithm": ["fedau", {"name": "fedau", "cutoff": 5}]}
+    (tmp_path / "mine.yaml").write_text(dumped(FILE | {"grid": twice}))
+    board = Board.read(str(tmp_path / "mine.yaml"))
+    cutoffs = [spec["algorithm"] for name in board.methods for spec in board.conditions(name).values()]
+    assert cutoffs == [*["fedau"] * 2, *[{"name": "fedau", "cutoff": 5}] * 2]
+    other = board.conditions("fedau", {"name": "fedau", "cutoff": 9})
+    assert [spec["algorithm"]["cutoff"] for spec in other.values()] == [9, 9]
+
+
 def test_a_caption_has_the_rounds_of_the_panel(tmp_path):
     trial = {key: value for key, value in FILE["trial"].items() if key != "rounds"}
     (tmp_path / "mine.yaml").write_text(dumped(FILE | {"trial": trial, "panels": {"": {"trial": {"rounds": 6}}}}))

@@ -19,6 +19,7 @@ from rollcall.benchmark.search import tune as search
 from rollcall.benchmark.search.answer import Best, Tuned
 from rollcall.benchmark.sweep import jobs
 from rollcall.benchmark.sweep.jobs import run_job
+from rollcall.benchmark.sweep.run import Execution
 from rollcall.leaderboard.figures import searched
 from rollcall.tasks.base import Batches
 
@@ -154,6 +155,40 @@ def test_errors_name_the_setting(space, message, store):
     with pytest.raises(SettingError, match=f"^{message}"):
         tune(store, space=space)
     assert not store.exists()
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"mode": "maximize"}, "mode: 'maximize' is not allowed; must be one of max, min"),
+        ({"execution": Execution()}, "store: is not allowed beside execution; must be left out"),
+    ],
+)
+def test_arguments_that_would_be_ignored_are_refused(options, message, store):
+    with pytest.raises(SettingError, match=f"^{message}"):
+        tune(store, **options)
+
+
+OWN = """
+from pathlib import Path
+import numpy as np
+from rollcall import tasks
+
+def moved(seed):
+    shift = float(Path(__file__).with_name("shift.txt").read_text())
+    return tasks.quadratic(seed, targets=np.array([[0.0], [1.0]]) + shift)
+"""
+
+
+def test_samples_of_other_data_are_not_compared(store, tmp_path):
+    (tmp_path / "own.py").write_text(OWN)
+    (tmp_path / "shift.txt").write_text("0")
+    trial = TINY["trial"] | {"task": f"{tmp_path / 'own.py'}:moved"}
+    experiment = tiny(trial=trial, grid={"algorithm": ["fedavg"]})
+    tune(store, experiment, {"local.lr": [0.01, 0.1]})
+    (tmp_path / "shift.txt").write_text("100")
+    with pytest.raises(SettingError, match="makes other data now than for"):
+        tune(store, experiment, {"local.lr": [0.01, 0.1, 0.3]})
 
 
 def test_a_search_keeps_the_answers_of_earlier_ones(store):

@@ -146,3 +146,14 @@ def test_a_shorter_run_of_another_store_leaves_the_copy_of_a_longer_one(tmp_path
     made(tmp_path / "other", rounds=24)
     mirror.look()
     assert [entry.data.tags["rollcall.finished"] for entry in entries(mirror)] == ["24"]
+
+
+def test_a_store_that_was_moved_has_its_copies_with_it(tmp_path):
+    made(tmp_path / "one")
+    looked(tmp_path / "one")
+    (tmp_path / "one").rename(tmp_path / "two")
+    made(tmp_path / "two", seed=4)
+    looked(tmp_path / "two")
+    assert equal(tmp_path / "two") == 2
+    assert not (tmp_path / "one").exists()
+    assert looked(tmp_path / "two").written == 0

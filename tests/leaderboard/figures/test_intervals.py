@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from rollcall.benchmark.config.errors import SettingError
 from rollcall.benchmark.config.metric import Metric
 from rollcall.leaderboard.cells import cells
 from rollcall.leaderboard.figures import intervals, orders_chart, overall_chart, paper_curves, printed_chart
@@ -122,6 +123,12 @@ def test_one_metric_against_another_has_a_point_for_each_cell():
     assert often == seldom == [
         [0, "FedAvg", 2, 60, 10, 3], [0, "MIFA", 3, 80, 10, 3], [1, "FedAvg", 20, 60, 10, 3], [1, "MIFA", 30, 80, 10, 3],
     ]  # fmt: skip
+
+
+def test_one_metric_against_another_without_runs():
+    made = experiment(report={"metrics": {"test/accuracy": "max"}, "against": ["test/loss", "train/loss"]})
+    with pytest.raises(SettingError, match="metric: 'test/accuracy' was measured in no run"):
+        paper_curves(made, [])
 
 
 def test_no_two_methods_have_points_that_look_the_same():

@@ -90,6 +90,23 @@ def test_a_subplot_for_each_label_of_the_columns_or_pictures():
     ]  # fmt: skip
 
 
+def test_panels_of_an_overlay_without_titles_have_lines_of_their_own():
+    report, grid = {"metrics": {"test/accuracy": "max"}, "overlay": True}, {"seed": [0], "algorithm": ["mifa"]}
+    trials = {"rare": {"trial": {"local": {"lr": 0.1}}}, "often": {"trial": {"local": {"lr": 0.2}}}}
+    assert described(experiment(report=report, panels=trials, grid=grid))[0][2] == ["rare", "often"]
+    one = {"rare": trials["rare"] | {"title": "seldom"}, "often": trials["often"]}
+    assert described(experiment(report=report, panels=one, grid=grid))[0][2] == ["seldom", "test accuracy"]
+
+
+def test_only_numbers_of_a_line_are_printed_beside_it():
+    of = {"says": "so", "tag": "ours", "least": 0.0, "at": 50}
+    claims = [of | {"printed": 0.9}, of | {"printed": 0.3, "over_round": 10}]
+    made = experiment(claims=claims, source="[X]", report={"metrics": {"test/accuracy": "max"}})
+    cell = cells(made, runs(made, ends))[0]
+    stated = [[*curves._stated(made, [], Metric(name), cell)] for name in ("test/accuracy", "test/accuracy/server")]
+    assert [[(row["x"], row["value"]) for row in rows] for rows in stated] == [[(50, 0.9)], []]
+
+
 def own(method, seed, **settings):
     """A run of the user with an accuracy of 0.1 until round 5 and then `end`."""
     end = settings.pop("end")

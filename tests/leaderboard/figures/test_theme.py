@@ -40,6 +40,13 @@ def test_svg_has_real_text_a_title_and_a_description(chart, tmp_path):
     assert f'<rect width="{root.get("width")}" height="{root.get("height")}" fill="white"' in text
 
 
+def test_a_label_that_reads_like_the_name_of_a_clipping_path_stays(tmp_path):
+    made = [run_of(name, 0, pd.DataFrame({"test/accuracy": [0.1, 0.4]}, index=[0, 9])) for name in ("clip1", "clip10")]
+    save(ranking_curves(rank(made, [Metric("test/accuracy")], last_rounds=1)), tmp_path / "a.svg")
+    root = ElementTree.fromstring((tmp_path / "a.svg").read_text())
+    assert {"clip1", "clip10"} <= {text.text for text in root.iter(f"{SVG}text")}
+
+
 @pytest.mark.fault
 def test_no_file_is_kept_that_may_show_another_chart(chart, tmp_path, monkeypatch):
     drawing, picture = tmp_path / "m.svg", tmp_path / "m.png"

@@ -380,6 +380,13 @@ def test_what_cannot_be_decided_is_refused():
         claimed(ABOVE | {"along": "seed"})
     with pytest.raises(SettingError, match="over_round: is not allowed beside a time-average or a maximum"):
         claimed(ABOVE | {"over_round": 10, "quantity": "maximum"})
+    for wrong, message in (
+        ({"least": 0, "against": "test/loss"}, "against: is not allowed without minus or over"),
+        ({"least": 0, "per": "cost/gradients"}, "per: is not allowed without at"),
+        ({"least": 0, "at": 5, "quantity": "maximum"}, "at: is not allowed beside a time-average or a maximum"),
+    ):
+        with pytest.raises(SettingError, match=message):
+            claimed(wrong)
     with pytest.raises(SettingError, match="section: is missing; a claim of the paper must say where it is stated"):
         validated(Claim, ABOVE | {"says": "so"})
     with pytest.raises(SettingError, match="statement: is missing"):
@@ -391,6 +398,12 @@ def test_what_cannot_be_decided_is_refused():
             ABOVE | {"over_round": 10, "readings": {"b": {"says": "b", "metric": "round_of:test/accuracy>=0"}}},
             "over_round: is not allowed beside a threshold",
         ),
+        *(
+            (ABOVE | {"metric": "round_of:test/accuracy>=0.5", key: value}, f"{key}: is not allowed beside a threshold")
+            for key, value in {"at": 10, "against": "test/loss", "quantity": "maximum"}.items()
+        ),
+        ({"over": ABOVE["minus"], "metric": "round_of:test/accuracy>=0.5", "most": 1}, "over: is not allowed beside"),
+        (ABOVE | {"printed": {"mifaa": 0.1}}, "printed: 'mifaa' is not allowed; must be one of .*Did you mean mifa"),
         (ABOVE | {"either": ["seed"]}, "either: 'seed' is not allowed; must be one of algorithm"),
         (
             {"of": {"algorithm": "fedsgd"}, "least": 0},
