@@ -322,7 +322,9 @@ def caption(standing: Standing, baseline: str) -> str:
         lost = standing.lost(name)
         parts += [f"{name}: searches whose samples all diverged, which count 0: {lost}"] if lost else []
     if edges := at_edges(standing):
-        parts.append(f"searches that ended at an edge of the space, where more than a tenth (by chance 5 %): {edges}")
+        parts.append(
+            f"searches that ended at an edge of the space, where more than a tenth (by chance 5 % of a range): {edges}"
+        )
     return "; ".join(parts)
 
 

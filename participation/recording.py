@@ -45,7 +45,7 @@ READERS: dict[str, Callable[..., pd.DataFrame]] = {
 }
 """Readers of tables by ending. A table of text may be compressed: `.csv.gz`, also bz2, xz, zst and zip."""
 COMPRESSED = (".gz", ".bz2", ".xz", ".zst", ".zip")
-ZONED = re.compile(r"[T ]\d\d.*(?:Z|[+-]\d\d(?::?\d\d)?)$", re.IGNORECASE)
+ZONED = re.compile(r"[T ]\d.*(?:Z|[+-]\d\d(?::?\d\d)?)$", re.IGNORECASE)
 """A date with a time zone."""
 
 

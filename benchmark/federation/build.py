@@ -28,7 +28,7 @@ from rollcall.benchmark.federation.state import refuse_what_cannot_fit
 from rollcall.participation import Clocked, Participation, Population
 from rollcall.participation.clock import speeds
 from rollcall.tasks import ClientData, Minibatches, Task, evaluating
-from rollcall.tasks.metrics import OverClients
+from rollcall.tasks.metrics import ClassScores, OverClients
 
 
 class Precision(NamedTuple):
@@ -56,7 +56,7 @@ def build(trial: Trial, workers: int = 1) -> Federation:
         raise SettingError("numerics.device: 'cuda' needs a GPU, but torch finds no GPU; use auto or cpu")
     with at("task"):
         task, data = trial.task.build(trial.seed)
-        task, data = copy.deepcopy(task), copy.copy(data)  # a user's function may return the same ones in each call
+        task, data = copied(task), copy.copy(data)  # a user's function may return the same ones in each call
         content = content_of(trial, data)
     with at("participation"):
         population = Population(data.clients, trial.seed, data.classes, data.histogram, data.names)
@@ -103,7 +103,8 @@ def build(trial: Trial, workers: int = 1) -> Federation:
     metrics = metrics_of(trial.evaluation.metrics, task, data)
     over_clients = any(isinstance(metric, OverClients) for metric in metrics.values())
     groups = sample_groups(trial, data, participation, over_clients)
-    if trial.evaluation.by:
+    scored = "class" in trial.evaluation.by and any(isinstance(metric, ClassScores) for metric in metrics.values())
+    if trial.evaluation.by and not scored:  # scores of classes are of a split as a whole
         with torch.no_grad(), evaluating(task):
             measured = task.metrics(tuple(column[:2] for column in data.splits["train"]))
         if not any(values.ndim for values in measured.values()):
@@ -187,6 +188,12 @@ def objective(trial: Trial, data: ClientData) -> Float[np.ndarray, "m"]:
     else:
         alpha = (sizes if trial.target == "samples" else sizes > 0).astype(np.float64)
     return alpha / alpha.sum()
+
+
+def copied(task: Task) -> Task:
+    """A copy, also of a network with torch's old weight_norm: its weight is computed in each call, and is no leaf."""
+    held = (one for module in task.modules() for one in vars(module).values() if isinstance(one, torch.Tensor))
+    return copy.deepcopy(task, {id(one): one.detach() for one in held if not one.is_leaf})
 
 
 def parameter_count(task: Task) -> int:

@@ -111,7 +111,7 @@ class Federation(LightningModule):
         def plain(value: Any) -> Any:
             return value.item() if isinstance(value, np.generic) else value
 
-        for key in ("optimizer_states", "callbacks"):
+        for key in {"optimizer_states", "callbacks"} & checkpoint.keys():  # weights alone have neither
             checkpoint[key] = tree_map(plain, checkpoint[key])
 
     def on_fit_start(self) -> None:
@@ -241,7 +241,7 @@ class Federation(LightningModule):
         # Not `log_dict`, which takes 3 ms an evaluation and rounds to float32.
         for logger in self.trainer.loggers:
             logger.log_metrics(self.measured, step=self.t)
-        # Callbacks such as EarlyStopping and ModelCheckpoint read tensors here.
+        # Callbacks such as EarlyStopping read tensors here.
         columns = {name: torch.tensor(value, dtype=torch.float64) for name, value in self.measured.items()}
         self.trainer.callback_metrics.update(columns)
 

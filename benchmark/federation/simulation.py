@@ -1,6 +1,5 @@
 """`simulate`: one trial from settings to result, with Lightning; `load`: the result from a run folder."""
 
-import copy
 import logging
 import math
 import signal
@@ -28,7 +27,7 @@ from rollcall.benchmark.config.digest import from_copies, own_code
 from rollcall.benchmark.config.errors import SettingError, at
 from rollcall.benchmark.config.trial import Trial
 from rollcall.benchmark.engines import FlatTask, float32_products, kernels_of_one_thread
-from rollcall.benchmark.federation.build import PRECISIONS, build
+from rollcall.benchmark.federation.build import PRECISIONS, build, copied
 from rollcall.benchmark.federation.module import Federation
 from rollcall.benchmark.federation.run_folder import RunFolder, replacing
 from rollcall.benchmark.process import Interrupted, stop_requests
@@ -78,7 +77,7 @@ class Result:
             SettingError: the task cannot be built here.
         """
         with at("task"):
-            task: Task = copy.deepcopy(self.trial.task.build(self.trial.seed)[0])  # it may be the user's own
+            task: Task = copied(self.trial.task.build(self.trial.seed)[0])  # it may be the user's own
         flat = FlatTask(task.to(PRECISIONS[self.trial.numerics.dtype].dtype))
         flat.move(torch.from_numpy(self.model))
         for name, buffer in zip(flat.buffer_names, flat.buffers_(), strict=True):
@@ -361,8 +360,9 @@ class OtherData(Refused):
     def __init__(self, runs: Sequence[RunFolder]) -> None:
         more = f" and {len(runs) - 1} more" if len(runs) > 1 else ""
         super().__init__(
-            f"task: makes other data now than for the run in {runs[0].path}{more}. To run again: --redo-changed, or "
-            "delete the folder. To keep both: another store. A task must make the same data in each call"
+            f"task: makes other data now than for the run in {runs[0].path}{more}. To run again: delete such "
+            "folders, as `rollcall run` does with --redo-changed. To keep both: another store. A task must make the "
+            "same data in each call"
         )
 
 

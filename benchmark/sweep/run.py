@@ -180,16 +180,16 @@ def run(
     jobs = [Job(point.trial, chosen.home, execution.store, point.labels) for point in unique_runs(grid_points(chosen))]
     refuse_other_data(jobs)
     check(jobs)
-    record(chosen, execution.store, file)
+    if file is not None and not all(job.ended for job in jobs):
+        record(chosen, execution.store, file)
     return run_jobs(jobs, execution)
 
 
-def record(experiment: Experiment, store: Path, file: Path | None = None) -> None:
-    """Record the experiment's file, by default that of its name, in the folder of its runs, for readers of that."""
+def record(experiment: Experiment, store: Path, file: Path) -> None:
+    """Record the experiment's file in the folder of its runs, for readers of the folder."""
     from rollcall.benchmark.federation.run_folder import replacing
 
-    file = file or file_of(experiment.name)
-    if file.is_file() and not experiment.base:  # else it shares the runs of its base on purpose
+    if not experiment.base:  # else it shares the runs of its base on purpose
         folder = store / experiment.home
         folder.mkdir(parents=True, exist_ok=True)
         with replacing(folder / RECORD) as scratch:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from rollcall.benchmark.config.errors import SettingError
-from rollcall.benchmark.config.experiment import Scheduler
+from rollcall.benchmark.config.experiment import Scheduler, file_of
 from rollcall.benchmark.config.text import command, counted, duration, parse_values, repeated, strict_json
 from rollcall.benchmark.sweep.run import Execution, record, run_jobs
 from rollcall.cli import options as opt
@@ -108,7 +108,7 @@ def _run(plan: Plan, jobs: list["Job"], execution: Execution, redo: bool) -> "Sw
                 remove(job.folder.path)
     if not all(job.ended for job in jobs):
         plan.check_metrics()
-        record(plan.experiment, execution.store, plan.file)
+        record(plan.experiment, execution.store, plan.file or file_of(plan.experiment.name))
     return run_jobs(jobs, execution, partial(own_table, plan.experiment, execution.store))
 
 

@@ -202,7 +202,11 @@ def test_a_run_that_diverged_by_other_code_is_redone(store, tmp_path, capsys):
 
 def test_a_run_from_python_records_its_file(tmp_path):
     assert run.run(write(tmp_path), store=tmp_path / "runs", executor="inline", mlflow=False).jobs
-    assert run.file_of_runs(tmp_path / "runs" / "tiny") == str(tmp_path / "tiny.yaml")
+    record = tmp_path / "runs" / "tiny" / run.RECORD
+    assert run.file_of_runs(record.parent) == str(tmp_path / "tiny.yaml")
+    record.unlink()
+    run.run(str(tmp_path / "tiny.yaml"), store=tmp_path / "runs", executor="inline", mlflow=False)
+    assert not record.exists()  # nothing is left to run, and the store may be one that can only be read
 
 
 OWN_DATA = """
@@ -236,7 +240,7 @@ def test_a_run_whose_own_task_reads_other_data_is_refused_or_redone(store, tmp_p
         code, _, err = rollcall(capsys, *arguments, "--rounds", rounds)
         assert (code, err.count("\n")) == (2, 1)
         assert "task: makes other data now than for the run in " in err
-        assert "and 1 more. To run again: --redo-changed" in err
+        assert "and 1 more. To run again: delete such folders, as `rollcall run` does with --redo-changed" in err
     folders = sorted(path.parent for path in store.rglob("status.json"))
     with pytest.raises(SettingError, match="makes other data now"):
         simulate(load_yaml(folders[0] / "trial.yaml") | {"rounds": 6}, folder=folders[0])

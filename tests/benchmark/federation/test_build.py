@@ -1,5 +1,6 @@
 """From settings to a federation: the same parts for all algorithms of a seed, and refusals."""
 
+import warnings
 from dataclasses import dataclass
 from functools import cache
 
@@ -17,7 +18,7 @@ from rollcall.benchmark.config.trial import Trial
 from rollcall.benchmark.federation.build import build
 from rollcall.benchmark.federation.checked import check_task
 from rollcall.benchmark.sweep.jobs import recorded
-from rollcall.tasks import supervised
+from rollcall.tasks import ClientData, Task, supervised
 
 
 def test_all_algorithms_of_a_seed_meet_the_same_roll_call_data_and_start():
@@ -198,6 +199,37 @@ def test_each_run_starts_from_the_same_network():
     model = first.module()
     assert torch.equal(network.weight, before)
     assert not torch.equal(model.network.weight, before)
+
+
+class Normed(Task):
+    """It measures a batch as a whole, and its network cannot be copied as it is; its scores are by class."""
+
+    def __init__(self):
+        super().__init__(lr=0.1)
+        with warnings.catch_warnings(action="ignore"):
+            self.layer = nn.utils.weight_norm(nn.Linear(4, 2))
+
+    def outputs(self, batch):
+        return self.layer(batch[0]), batch[1]
+
+    def loss(self, batch):
+        return nn.functional.cross_entropy(*self.outputs(batch))
+
+    def metrics(self, batch):
+        return {"loss": self.loss(batch)}
+
+
+def normed(seed):
+    x, y = torch.eye(4), torch.tensor([0, 1, 0, 1])
+    classes = np.array([[0.5, 0.5], [0.5, 0.5]])
+    return Normed(), ClientData({"train": (x, y)}, [np.arange(2), np.arange(2, 4)], classes=classes, seed=seed)
+
+
+def test_scores_by_class_of_a_network_with_the_old_weight_norm():
+    trial = {"task": normed, "algorithm": "fedavg", "rounds": 2, "evaluation": {"by": ["class"], "metrics": ["f1"]}}
+    result = simulate(trial)
+    assert {"train/f1", "train/f1/class0", "train/f1/class1"} <= {*result.history}
+    assert result.module().layer.weight.shape == (2, 4)
 
 
 def test_a_complex_network_is_refused():

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 from datetime import timedelta
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -74,6 +75,18 @@ def test_an_optimizer_that_keeps_a_number_of_numpy_resumes(tmp_path):
     with pytest.raises(KeyboardInterrupt):
         simulate(trial, folder=tmp_path, callbacks=[Count(7)], checkpoint_every=timedelta(0))
     assert np.array_equal(simulate(trial, folder=tmp_path).model, simulate(trial).model)
+
+
+class Weights(Callback):
+    """Saves the weights alone after each round."""
+
+    def on_train_batch_end(self, trainer, *_):
+        trainer.save_checkpoint(Path(trainer.default_root_dir) / "weights.ckpt", weights_only=True)
+
+
+def test_a_callback_may_save_weights_alone(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert simulate(DIGITS | {"algorithm": "fedavg", "rounds": 2}, callbacks=[Weights()]).history["round"].iloc[-1] == 2
 
 
 def test_the_same_trial_gives_the_same_bits_and_another_seed_does_not():
