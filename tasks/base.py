@@ -1,5 +1,6 @@
 """The interface of a task: a loss, metrics, and the data of the clients."""
 
+import copy
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -321,6 +322,15 @@ class ClientData(LightningDataModule):
     def evaluation(self, split: str) -> Batches:
         """A split in order, in large batches."""
         return Batches(self.splits[split], self.evaluation_batch)
+
+    def cast(self, dtype: torch.dtype) -> "ClientData":
+        """A copy whose columns of floating-point numbers have this type; these data stay as they are."""
+        made = copy.copy(self)
+        made.splits = {
+            split: tuple(column.to(dtype) if column.is_floating_point() else column for column in samples)
+            for split, samples in self.splits.items()
+        }
+        return made
 
     def check(self, task: Task) -> None:
         """Raise ValueError for samples with values that are not finite, which a run would call divergence.

@@ -86,11 +86,7 @@ def task(choice: Choice) -> Any:
     """samples are finite, and the loss of a batch is the mean over its samples"""
     module, data = choice.build(SEED)
     module.eval()
-    dtype, data = next(module.parameters()).dtype, copy.copy(data)
-    data.splits = {  # as in a run
-        split: tuple(c.to(dtype) if c.is_floating_point() else c for c in samples)
-        for split, samples in data.splits.items()
-    }
+    data = data.cast(next(module.parameters()).dtype)  # as in a run
     try:
         data.check(module)
     except ValueError as error:

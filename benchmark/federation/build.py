@@ -56,7 +56,7 @@ def build(trial: Trial, workers: int = 1) -> Federation:
         raise SettingError("numerics.device: 'cuda' needs a GPU, but torch finds no GPU; use auto or cpu")
     with at("task"):
         task, data = trial.task.build(trial.seed)
-        task, data = copied(task), copy.copy(data)  # a user's function may return the same ones in each call
+        task = copied(task)  # a user's function may return the same one in each call
         content = content_of(trial, data)
     with at("participation"):
         population = Population(data.clients, trial.seed, data.classes, data.histogram, data.names)
@@ -90,11 +90,7 @@ def build(trial: Trial, workers: int = 1) -> Federation:
         by = trial.evaluation.weights
         client_classes = classes(by, alpha, availability(participation), participation.correlation) if by else None
     dtype = PRECISIONS[trial.numerics.dtype].dtype
-    data.splits = {
-        split: tuple(c.to(dtype) if c.is_floating_point() else c for c in samples)
-        for split, samples in data.splits.items()
-    }
-    task.to(dtype)
+    task, data = task.to(dtype), data.cast(dtype)
     with at("task"):
         if not type(task).__module__.startswith(SUITE):
             check_task(task, tuple(column[:2].clone() for column in data.splits["train"]))
