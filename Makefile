@@ -3,6 +3,9 @@ PYTHON ?= python3
 BIN := .venv/bin
 INSTALL = $(BIN)/python -m pip install --quiet --constraint constraints.txt
 
+# Where byte code is not kept, each process compiles the suite and its tests again.
+export PYTHONDONTWRITEBYTECODE =
+
 .PHONY: demo test test-all faults check docs wheel-check clean
 
 demo: .venv/installed  ## run the quickstart benchmark and print its leaderboard

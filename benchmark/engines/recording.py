@@ -6,14 +6,16 @@ quickstart's FedPBC takes a third of the time (docs/design/performance.md).
 
 from collections import Counter
 from collections.abc import Callable, Hashable, Sequence
-from typing import cast
+from operator import getitem
+from typing import Any, cast
 
 import torch
 from torch import Tensor
-from torch.fx import Node
-from torch.fx.experimental.proxy_tensor import make_fx
+from torch.fx import Graph, GraphModule, Node
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_map_only
 
-CALLS_BEFORE_RECORDING = 30
+CALLS_BEFORE_RECORDING = 15
 """Calls: recording costs about as much as this many calls lose without it."""
 
 Kernels = Callable[..., list[Tensor]]
@@ -77,31 +79,73 @@ def record(function: Kernels, tensors: Sequence[Tensor]) -> Kernels:
 
     Views and products without effect are left out, too: they take as long as small kernels.
     """
-    module = make_fx(lambda *inputs: function(*inputs))(*tensors)
-    for node in module.graph.nodes:
+    inputs = [tensor.detach() for tensor in tensors]  # each an object of its own, also where two are one
+    recorder = Recorder(inputs)
+    with recorder:
+        results = function(*inputs)
+    graph = recorder.graph
+    graph.output([recorder.node(result) for result in results])
+    for node in graph.nodes:
         source = node
         while is_view(source):
             source = cast("Node", source.args[0])
-            if layout(source) == layout(node):
+            if source.meta == node.meta:
                 node.replace_all_uses_with(source)
-    module.graph.eliminate_dead_code()
-    module.recompile()
+    graph.eliminate_dead_code()
     # `forward` rather than the module: nn.Module.__call__ takes longer than small kernels.
-    return cast("Kernels", module.forward)
+    return cast("Kernels", GraphModule(recorder.constants, graph).forward)
+
+
+class Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
+    """A context that runs kernels and writes them into `graph`, whose inputs are these tensors.
+
+    `torch.fx`'s own `make_fx` also keeps a fake tensor for each kernel, and takes ten times as long.
+    """
+
+    def __init__(self, tensors: Sequence[Tensor]) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self.graph = Graph()
+        self.constants: dict[str, Tensor] = {}
+        self.known: dict[int, tuple[Node, Tensor]] = {}  # by the id of a tensor, which has it as long as it is kept
+        for number, tensor in enumerate(tensors):
+            self._know(tensor, self.graph.placeholder(f"x{number}"))
+
+    def __torch_dispatch__(
+        self, kernel: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        if torch.Tag.data_dependent_output in kernel.tags:
+            raise ValueError(f"{kernel}: what follows may depend on its number")
+        inputs = tree_map_only(Tensor, self.node, (args, kwargs or {}))
+        results = kernel(*args, **(kwargs or {}))
+        self._know(results, self.graph.call_function(kernel, *inputs))
+        return results
+
+    def node(self, tensor: Tensor) -> Node:
+        """The node of a tensor. One that is neither an input nor a result is a constant."""
+        if id(tensor) not in self.known:
+            name = f"constant{len(self.constants)}"
+            self.constants[name] = tensor
+            self._know(tensor, self.graph.get_attr(name))
+        return self.known[id(tensor)][0]
+
+    def _know(self, value: Any, node: Node) -> None:
+        """The node has this value: a tensor, or some of them."""
+        if isinstance(value, Tensor):
+            node.meta = {"dtype": value.dtype, "shape": value.shape, "strides": value.stride()}
+            self.known[id(value)] = node, value
+        elif isinstance(value, tuple | list):
+            for number, part in enumerate(value):
+                self._know(part, self.graph.call_function(getitem, (node, number)))
 
 
 def is_view(node: Node) -> bool:
     """Whether a node has the numbers of its first argument: a view of it, or a product with 1 that is no result."""
     if node.target is torch.ops.aten.mul.Scalar:
         return bool(node.args[1] == 1) and all(user.op != "output" for user in node.users)
+    if node.target is torch.ops.aten.as_strided.default:  # of equal layout, but it may begin elsewhere
+        return False
     schema = getattr(node.target, "_schema", None)
-    return bool(schema and schema.returns[0].alias_info and not schema.is_mutable)
-
-
-def layout(node: Node) -> Hashable:
-    """The type, shape and strides of the result of a node."""
-    value = node.meta["val"]
-    return value.dtype, value.shape, value.stride(), value.storage_offset()
+    return bool(schema and schema.returns and schema.returns[0].alias_info and not schema.is_mutable)
 
 
 def same_bits(one: Sequence[Tensor], other: Sequence[Tensor]) -> bool:

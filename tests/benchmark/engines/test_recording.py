@@ -69,6 +69,28 @@ def test_trials_share_recordings_of_equal_functions_only():
         assert (len(calls), len(recording.RECORDINGS)) == (calls_expected, kept)
 
 
+CONSTANT = torch.tensor([3.0, 4.0])
+
+
+@pytest.mark.parametrize(
+    ("function", "expected"),
+    [
+        (lambda y, u: [(y * u).sum(), y - u], [83.0, [-2.0, -2.0]]),
+        (lambda y, u: [CONSTANT * y + torch.tensor(2.0), y.new_ones(2)], [[17.0, 26.0], [1.0, 1.0]]),
+        (lambda y, u: [*torch.split(y * u, 1)], [[35.0], [48.0]]),
+        (lambda y, u: [torch.cat([y, u]).as_strided((2,), (1,), 2) * y], [[35.0, 48.0]]),
+        (lambda y, u: [y.clone().mul_(u).add_(1), y.view(2, 1).view(2)], [[36.0, 49.0], [5.0, 6.0]]),
+    ],
+    ids=["two results", "constants", "several results of a kernel", "a view from elsewhere", "in place"],
+)
+def test_a_recording_is_of_other_numbers_too(function, expected):
+    """It is made with y = u, one tensor, and played back with other ones."""
+    one = torch.tensor([1.0, 2.0])
+    kernels = recording.record(function, [one, one])
+    results = kernels(torch.tensor([5.0, 6.0]), torch.tensor([7.0, 8.0]))
+    assert [result.tolist() for result in results] == expected
+
+
 def changing(calls):
     return lambda y, u: [calls.append(1) or len(calls) * y * u]
 
