@@ -169,11 +169,9 @@ class LocalWork(Protocol):
     @property
     def steps(self) -> int:
         """K, the number of local steps; the largest K_i if clients take different numbers of steps (epochs)."""
-        ...
 
     def steps_of(self, clients: Int[Tensor, "a"]) -> Int[Tensor, "a"]:
         """K_i [a], the number of local steps of each client."""
-        ...
 
     def gradients(
         self, clients: Int[Tensor, "a"], x: Float[Tensor, "a d"], step: int
@@ -187,7 +185,6 @@ class LocalWork(Protocol):
             x: [a, d], where each client computes its gradient.
             step: local step k, which selects the minibatch.
         """
-        ...
 
     def losses(self, clients: Int[Tensor, "a"], x: Float[Tensor, "a d"], split: str) -> Float[Tensor, "a"]:
         """Mean loss [a] at x over all samples of a split that each client holds; NaN for a client without any.
@@ -197,7 +194,6 @@ class LocalWork(Protocol):
         Raises:
             ValueError: the split does not exist, or its samples do not belong to clients.
         """
-        ...
 
     def sgd(
         self,
@@ -218,7 +214,6 @@ class LocalWork(Protocol):
         Returns:
             x_i(K) [a, d].
         """
-        ...
 
 
 @dataclass(frozen=True)

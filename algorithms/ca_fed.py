@@ -179,7 +179,7 @@ class CAFed(AvailabilityAware[Losses]):
         clients. Then P(q) is alpha / mass for them, TV(alpha, P(q)) = 1 - mass, and a trial costs two subtractions.
         """
         alphas, gaps = alpha.double().tolist(), gap.double().tolist()
-        Gamma = max(gaps)
+        Gamma = max(f for a, f in zip(alphas, gaps, strict=True) if a > 0)
 
         def eps(mass: float, loss: float) -> float:
             return loss / mass + self.bias_factor * self.kappa2 * (1 - mass) ** 2 * Gamma

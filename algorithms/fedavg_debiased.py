@@ -28,7 +28,6 @@ Differences from the paper:
 
 from dataclasses import dataclass
 from math import inf
-from typing import ClassVar
 
 import torch
 from jaxtyping import Int
@@ -58,7 +57,11 @@ class FedAvgDebiased(Algorithm[Counts]):
     horizon: Count | None = None
     oracle: bool = False
 
-    properties: ClassVar[Properties] = Properties(weights=True)
+    @property
+    def properties(self) -> Properties:
+        if self.horizon is not None:  # the size of the steps is not that of the paper's nu_i
+            return Properties(limit="elsewhere", step="some", weights=True)
+        return Properties(weights=True)
 
     @property
     def requires(self) -> tuple[str, ...]:
@@ -73,6 +76,9 @@ class FedAvgDebiased(Algorithm[Counts]):
 
     def round(self, state: Counts, x: Vector, call: Round, work: LocalWork) -> tuple[Vector | None, Counts]:
         A, a, m = call.active, len(call.active), call.clients
+        if call.weighted:  # clients of weight 0, such as those without samples, count neither in m nor in a
+            counts = call.alpha > 0
+            a, m = int(counts[A].sum()), int(counts.sum())
         if a == 0:
             return None, state
         n = state.n.index_add(0, A, torch.ones_like(A))
@@ -82,7 +88,7 @@ class FedAvgDebiased(Algorithm[Counts]):
         else:
             nu = ((call.t + 1) * a / m if self.horizon is None else self.horizon) / n[A].to(x.dtype)
         nu = nu.clamp(max=inf if self.cap is None else self.cap)
-        y = work.sgd(A, x.expand(a, -1), scale=nu)
+        y = work.sgd(A, x.expand(len(A), -1), scale=nu)
         if call.weighted:
-            return call.relative(y - x).mean(dim=0), Counts(n)
+            return m / a * (call.alpha[A] @ (y - x)), Counts(n)
         return y.mean(dim=0) - x, Counts(n)

@@ -18,7 +18,6 @@ Differences from the paper:
 """
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 import torch
 
@@ -45,7 +44,10 @@ class FedAvgM(Algorithm[Velocity]):
     eta_g: Positive = 1.0
 
     needs = ("plain_server",)
-    properties: ClassVar[Properties] = Properties(limit="shares", weights=True)
+
+    @property
+    def properties(self) -> Properties:
+        return Properties(limit="shares", step="mean" if self.eta_g == 1 else "some", weights=True)
 
     def init(self, x: Vector, clients: int) -> Velocity:
         return Velocity(torch.zeros_like(x))

@@ -63,7 +63,9 @@ class FedAWE(Algorithm[StaleModels]):
 
     @property
     def properties(self) -> Properties:
-        return Properties(limit="elsewhere", linear=self.clip is None, stores="clients")
+        return Properties(
+            limit="elsewhere", step="mean" if self.eta_g == 1 else "some", linear=self.clip is None, stores="clients"
+        )
 
     def init(self, x: Vector, clients: int) -> StaleModels:
         return StaleModels(Rows.begin(x, clients), torch.full((clients,), -1, dtype=torch.int64, device=x.device))

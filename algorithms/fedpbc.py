@@ -28,7 +28,6 @@ Differences from the paper:
 """
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 from jaxtyping import Float
 from torch import Tensor
@@ -55,9 +54,16 @@ class FedPBC(Algorithm[LocalModels]):
 
     needs = ("plain_server",)
     search_space = "eta_g=loguniform(0.3,3)"
-    properties: ClassVar[Properties] = Properties(
-        limit="elsewhere", asks_all=True, changes_while_inactive=("models",), stores="clients"
-    )
+
+    @property
+    def properties(self) -> Properties:
+        return Properties(
+            limit="elsewhere",
+            step="mean" if self.eta_g == 1 else "some",
+            asks_all=True,
+            changes_while_inactive=("models",),
+            stores="clients",
+        )
 
     def init(self, x: Vector, clients: int) -> LocalModels:
         return LocalModels(x.repeat(clients, 1))

@@ -79,7 +79,7 @@ class FedStale(AvailabilityAware[Stale]):
     def round(self, state: Stale, x: Vector, call: Round, work: LocalWork) -> tuple[Vector | None, Stale]:
         A, w = call.active, call.alpha[call.active]
         seen = observed(state.seen, call)
-        if len(A) == 0 and self.empty == "skip":
+        if len(A) == 0 and (self.empty == "skip" or self.beta == 0):
             return None, replace(state, seen=seen)
         p = self.availability(seen, call)[A]
         D, h = work.sgd(A, x.expand(len(A), -1)) - x, state.h[A]

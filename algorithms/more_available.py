@@ -40,14 +40,17 @@ class MoreAvailable(AvailabilityWeighted):
     ends: ClassVar[Properties] = Properties(limit="elsewhere")
 
     def weights(self, pi: Float[Tensor, "m"], call: Round) -> tuple[Int[Tensor, "n"], Float[Tensor, "n"]]:
-        A = call.active[_more_available(pi)[call.active]]
+        A = call.active[_more_available(pi, call.alpha)[call.active]]
         return A, (call.alpha / pi)[A]
 
     def traffic(self, state: Watch | Nothing, call: Round) -> Traffic:
-        of_more = _more_available(self.availability(state, call))[call.active]
+        of_more = _more_available(self.availability(state, call), call.alpha)[call.active]
         return super().traffic(state, replace(call, active=call.active[of_more]))
 
 
-def _more_available(pi: Float[Tensor, "m"]) -> Bool[Tensor, "m"]:
-    """Whether each client is in M. Tolerant: the mean of equal numbers may round to just above them."""
-    return pi >= pi.mean() * (1 - 1e-6)
+def _more_available(pi: Float[Tensor, "m"], alpha: Float[Tensor, "m"]) -> Bool[Tensor, "m"]:
+    """Whether each client is in M; the mean is over clients with a weight.
+
+    Tolerant: the mean of equal numbers may round to just above them.
+    """
+    return pi >= pi[alpha > 0].mean() * (1 - 1e-6)

@@ -8,11 +8,12 @@ import pandas as pd
 from rollcall.benchmark.config.digest import value_of
 from rollcall.benchmark.config.experiment import Experiment
 from rollcall.leaderboard.ranking import axes
-from rollcall.leaderboard.runs import Run, own, unarchive
+from rollcall.leaderboard.runs import Run, longest, own, unarchive
 
 
 def runs(stores: Path | str | Iterable[Path | str], experiment: str) -> pd.DataFrame:
-    """The runs of an experiment that finished or diverged, a row for each. Your own runs replace kept ones.
+    """The runs of an experiment that finished or diverged, a row for each. Of a trial that ran several times it is the
+    longest run; of equally long ones your own, and that of the last store.
 
     Args:
         stores: one or more folders of run folders.
@@ -55,7 +56,7 @@ def _labelled(
     chosen = Experiment.read(experiment)
     folders = [stores] if isinstance(stores, str | Path) else stores
     found = [*unarchive(chosen.home), *(run for folder in folders for run in own(Path(folder), chosen.home))]
-    runs = [*{run.digest: run for run in found}.values()]  # of one digest the last: a store's run, not the kept one
+    runs = [*longest(found).values()]
     grid = [axis for axis in axes(chosen, runs) if {*axis.labels.values()} != {""}]  # no panel of a single one
     for run in runs:
         ids = {"trial": run.digest, "source": run.source, "state": "diverged" if run.diverged else "finished"}

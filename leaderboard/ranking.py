@@ -181,9 +181,12 @@ def row_labels(cells: Sequence[dict[str, str]], axes: Sequence[Axis]) -> list[tu
     after `run --set`, they show instead the settings of the axis in which cells differ.
     """
     shown = [axis for axis in axes if _is_shown(axis, cells)]
-    columns = [axis for axis in shown if axis.name != METHOD and len({axis.label(cell) for cell in cells}) > 1]
+    naming = [axis for axis in shown if axis.name != "panel" and METHOD in axis.settings][:1]
+    others = [axis for axis in shown if axis not in naming and axis.name != METHOD]
+    columns = [axis for axis in others if len({axis.label(cell) for cell in cells}) > 1]
+    on_axes = [*naming, *columns]
     rest = [
-        {key: text for key, text in cell.items() if not any(axis.covers(key) for axis in columns)} for cell in cells
+        {key: text for key, text in cell.items() if not any(axis.covers(key) for axis in on_axes)} for cell in cells
     ]
     differing = [key for key in _differing(rest) if not _is_method(key)]
     competing: dict[tuple[Settings, tuple[str | None, ...]], list[dict[str, str]]] = {}
@@ -192,8 +195,7 @@ def row_labels(cells: Sequence[dict[str, str]], axes: Sequence[Axis]) -> list[tu
         competing.setdefault(place, []).append(cell)
     among = {key for group in competing.values() for key in _differing(group)}
     options = sorted(key for key in among if _is_method(key) and key != METHOD)
-    named = next((axis for axis in shown if axis.name == METHOD), None)
-    methods = [(named and named.label(cell)) or _method(cell, cells, options) for cell in cells]
+    methods = [next((axis.label(cell) for axis in naming), None) or _method(cell, cells, options) for cell in cells]
     labels = [{axis.name: axis.label(cell) or "" for axis in columns} for cell in cells]
     settings = [{key: cell.get(key, "") for key in differing} for cell in cells]
     return [(method, own | other) for method, own, other in zip(methods, labels, settings, strict=True)]

@@ -293,7 +293,7 @@ def archive(runs: Iterable[Run], experiment: str, metrics: Sequence[str], folder
     A compressed CSV file, whose path is returned, has the evaluations of these metrics with six digits. A JSON file of
     the same name has settings and tags.
     """
-    kept = dict(sorted(_longest([*unarchive(experiment, folder), *runs]).items()))
+    kept = dict(sorted(longest([*unarchive(experiment, folder), *runs]).items()))
     table = folder / f"{experiment}{TABLE}"
     table.parent.mkdir(parents=True, exist_ok=True)
     rows = []
@@ -323,7 +323,7 @@ def unarchive(experiment: str, *folders: Path) -> list[Run]:
     If several archives have a trial, the run with the most rounds counts; of equal ones that of the later folder.
     """
     distinct = dict.fromkeys(folder.resolve() for folder in folders or (PACKAGE, HERE))
-    return list(_longest(run for folder in distinct for run in archived(folder / f"{experiment}{TABLE}")).values())
+    return list(longest(run for folder in distinct for run in archived(folder / f"{experiment}{TABLE}")).values())
 
 
 def _of_one_version(runs: list[Run]) -> list[Run]:
@@ -346,7 +346,7 @@ def _of_one_version(runs: list[Run]) -> list[Run]:
     return counting
 
 
-def _longest(runs: Iterable[Run]) -> dict[str, Run]:
+def longest(runs: Iterable[Run]) -> dict[str, Run]:
     """The longest run of each trial by its digest; of equally long ones the later."""
     return {run.digest: run for run in sorted(runs, key=lambda run: run.rounds)}
 

@@ -1,10 +1,7 @@
 """Minimum separation: a unit pauses after each participation [Sun et al. 2025, section 2].
 
-**The model.** Units are numbered 0..M-1. A unit drawn in round t is available again from round t + R + 1 on. Each round
-draws B units from the available ones: for B = 1 one unit with probability proportional to p; for B > 1 a set with
-probability proportional to the product of p over the set (the `product` law, Proposition 1(2); section 3 of the paper,
-before Proposition 1, says the sum). At the start all units are available. pi_R is the share of rounds in which a unit
-is drawn, so it sums to B.
+Sets follow the `product` law (Proposition 1(2); section 3 of the paper, before Proposition 1, says the sum). pi_R is
+the share of rounds in which a unit is drawn, so it sums to B.
 
 **The stationary law.** The state is the list S_1, ..., S_R of the sets drawn in the last R
 rounds. Write S for their union, S^c for the other units, and e_B(S^c) for the sum over all B-subsets U of S^c of

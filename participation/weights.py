@@ -65,16 +65,7 @@ def group_counts(
 ) -> list[Float[np.ndarray, "..."]]:
     """The distribution [sizes[g] + 1] of the number of active members of each group g, after the constraint M_max.
 
-    Events E_g are independent Bernoulli(event_probability[g]). Given E_g = 1, the members of group g are active
-    independently with `member_probability`; given E_g = 0, none is.
-
-    Args:
-        sizes: clients in each group; clients are numbered group after group, m = sum(sizes).
-        event_probability: P(E_g = 1) for each group.
-        member_probability: P(member active | E_g = 1), one number or one for each group.
-        max_active: M_max, the largest number of active members of a group in a round. Default: no limit.
-        reading: rule if more members are active: `collision`, all of the group fail (the paper's wording);
-            `cap`, a uniformly random M_max of them succeed.
+    The arguments are those of `GroupEvents`; `event_probability` is its `events`, `member_probability` its `inside`.
     """
     counts = []
     inside = np.broadcast_to(member_probability, len(sizes))

@@ -19,11 +19,7 @@ CLUSTERED = 10
 
 
 class SoftmaxRegression(Classifier):
-    """Cross-entropy of linear logits, plus ridge/2 ||x||^2 over weights and biases x.
-
-    Args:
-        ridge: weight of the penalty, see `Classifier`.
-    """
+    """Cross-entropy of linear logits, plus ridge/2 ||x||^2 over weights and biases x."""
 
     def __init__(self, ridge: float, dimension: int = DIMENSION, outputs: int = CLASSES) -> None:
         super().__init__(lr=0.01, ridge=ridge)

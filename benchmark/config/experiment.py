@@ -346,7 +346,9 @@ class Experiment(Settings):
         kept: dict[str, dict[str, Any]] = {}
         for axis, wanted in conditions.items():
             if axis != "panel" and not axes.get(axis):
-                raise SettingError(f"only: {axis!r} is not allowed; must be an axis of the grid: {listed(axes, axis)}")
+                raise SettingError(
+                    f"only: {axis!r} is not allowed; must be an axis of the grid: {listed([*axes, 'panel'], axis)}"
+                )
             kept[axis] = selected(f"only {axis}", self.panels if axis == "panel" else axes[axis], wanted)
 
         cut = self._with_grids(

@@ -86,6 +86,8 @@ def with_line(error: SettingError, file: Path | None) -> SettingError:
     for path, line, value in _entries(yaml.compose(file.read_text(encoding="utf-8"), _Loader)) if file else ():
         above = iter(path.split("."))  # with labels of an axis, which the error leaves out
         is_path = all(part in above for part in setting.split(".")) and not [*above]
+        if unknown and "." not in setting:  # a setting of a trial, not an option of equal name
+            is_path &= path.rpartition(".")[0].rpartition(".")[2] in ("", "trial", "set")
         if is_path and (unknown or said.startswith((f"{value} is ", f"{value!r} is "))):
             return SettingError(f"{file}:{line}: {error}")
     return error

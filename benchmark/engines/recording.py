@@ -6,6 +6,7 @@ quickstart's FedPBC takes a third of the time (docs/design/performance.md).
 
 from collections import Counter
 from collections.abc import Callable, Hashable, Sequence
+from contextlib import suppress
 from operator import getitem
 from typing import Any, cast
 
@@ -14,6 +15,7 @@ from torch import Tensor
 from torch.fx import Graph, GraphModule, Node
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_map_only
+from torch.utils.weak import WeakTensorKeyDictionary
 
 CALLS_BEFORE_RECORDING = 15
 """Calls: recording costs about as much as this many calls lose without it."""
@@ -58,14 +60,12 @@ class Recorded:
         shared = RECORDINGS.get((self.key, kind))
         if shared is not None and same_bits(expected, shared(*tensors)):
             return shared
-        try:
+        with suppress(Exception):  # the function itself has just worked
             recording = record(self.function, tensors)
-        except Exception:  # the function itself has just worked
-            return self.function
-        if not same_bits(expected, recording(*tensors)):
-            return self.function
-        RECORDINGS[self.key, kind] = recording
-        return recording
+            if same_bits(expected, recording(*tensors)):
+                RECORDINGS[self.key, kind] = recording
+                return recording
+        return self.function
 
 
 def kind_of(tensors: Sequence[Tensor]) -> Hashable:
@@ -79,12 +79,16 @@ def record(function: Kernels, tensors: Sequence[Tensor]) -> Kernels:
 
     Views and products without effect are left out, too: they take as long as small kernels.
     """
-    inputs = [tensor.detach() for tensor in tensors]  # each an object of its own, also where two are one
-    recorder = Recorder(inputs)
-    with recorder:
-        results = function(*inputs)
+    recorder = Recorder(
+        function, [tensor.detach() for tensor in tensors]
+    )  # objects of their own, also where two are one
+    if recorder.constants:
+        other = Recorder(
+            function, [tensor + 1 if tensor.is_floating_point() else tensor.detach() for tensor in tensors]
+        )
+        if not same_bits([*recorder.constants.values()], [*other.constants.values()]):
+            raise ValueError("what seems a constant depends on the tensors")
     graph = recorder.graph
-    graph.output([recorder.node(result) for result in results])
     for node in graph.nodes:
         source = node
         while is_view(source):
@@ -97,24 +101,29 @@ def record(function: Kernels, tensors: Sequence[Tensor]) -> Kernels:
 
 
 class Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
-    """A context that runs kernels and writes them into `graph`, whose inputs are these tensors.
+    """Calls a function, and writes the kernels that it runs on these tensors into `graph`.
 
-    `torch.fx`'s own `make_fx` also keeps a fake tensor for each kernel, and takes ten times as long.
+    `torch.fx`'s own `make_fx` also makes a fake tensor for each kernel, and takes ten times as long.
     """
 
-    def __init__(self, tensors: Sequence[Tensor]) -> None:
+    def __init__(self, function: Kernels, tensors: Sequence[Tensor]) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
         self.graph = Graph()
         self.constants: dict[str, Tensor] = {}
-        self.known: dict[int, tuple[Node, Tensor]] = {}  # by the id of a tensor, which has it as long as it is kept
+        self.nodes = WeakTensorKeyDictionary()  # of inputs and results, as long as they live
         for number, tensor in enumerate(tensors):
             self._know(tensor, self.graph.placeholder(f"x{number}"))
+        with self:
+            results = function(*tensors)
+        self.graph.output([self.node(result) for result in results])
 
     def __torch_dispatch__(
         self, kernel: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
-        if torch.Tag.data_dependent_output in kernel.tags:
-            raise ValueError(f"{kernel}: what follows may depend on its number")
+        if {torch.Tag.data_dependent_output, torch.Tag.inplace_view} & {*kernel.tags}:
+            raise ValueError(f"{kernel}: what follows may depend on its number, or it changes the shape of a tensor")
+        if kernel is torch.ops.aten.lift_fresh.default:  # what changes the result in place must not change the constant
+            kernel = torch.ops.aten.lift_fresh_copy.default
         inputs = tree_map_only(Tensor, self.node, (args, kwargs or {}))
         results = kernel(*args, **(kwargs or {}))
         self._know(results, self.graph.call_function(kernel, *inputs))
@@ -122,30 +131,35 @@ class Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
 
     def node(self, tensor: Tensor) -> Node:
         """The node of a tensor. One that is neither an input nor a result is a constant."""
-        if id(tensor) not in self.known:
+        if tensor not in self.nodes:
             name = f"constant{len(self.constants)}"
             self.constants[name] = tensor
             self._know(tensor, self.graph.get_attr(name))
-        return self.known[id(tensor)][0]
+        return cast("Node", self.nodes[tensor])
 
     def _know(self, value: Any, node: Node) -> None:
         """The node has this value: a tensor, or some of them."""
         if isinstance(value, Tensor):
             node.meta = {"dtype": value.dtype, "shape": value.shape, "strides": value.stride()}
-            self.known[id(value)] = node, value
+            self.nodes[value] = node
         elif isinstance(value, tuple | list):
             for number, part in enumerate(value):
                 self._know(part, self.graph.call_function(getitem, (node, number)))
+
+
+OF_OTHER_NUMBERS = frozenset(
+    {torch.ops.aten.as_strided.default, torch.ops.aten._conj.default, torch.ops.aten._neg_view.default}
+)
+"""Views that may begin elsewhere in memory, or have other numbers, with the layout of their source."""
 
 
 def is_view(node: Node) -> bool:
     """Whether a node has the numbers of its first argument: a view of it, or a product with 1 that is no result."""
     if node.target is torch.ops.aten.mul.Scalar:
         return bool(node.args[1] == 1) and all(user.op != "output" for user in node.users)
-    if node.target is torch.ops.aten.as_strided.default:  # of equal layout, but it may begin elsewhere
-        return False
     schema = getattr(node.target, "_schema", None)
-    return bool(schema and schema.returns and schema.returns[0].alias_info and not schema.is_mutable)
+    is_alias = schema and schema.returns and schema.returns[0].alias_info and not schema.is_mutable
+    return bool(is_alias) and node.target not in OF_OTHER_NUMBERS
 
 
 def same_bits(one: Sequence[Tensor], other: Sequence[Tensor]) -> bool:

@@ -32,11 +32,7 @@ class Federation(LightningModule):
 
     Args:
         task: its trained parameters are the initial model.
-        data: the clients' samples, and the splits to evaluate on.
-        participation: which clients are active in each round.
-        algorithm: computes the update of the server's model with the clients' local work.
-        minibatches: the rows of each client's minibatch in each step.
-        local: the clients' local training.
+        data, participation, algorithm, minibatches, local: see their classes.
         lr: eta of round t.
         alpha: [m], the clients' weights in the objective.
         optimizer: makes the server's optimizer from its parameters.
@@ -140,13 +136,15 @@ class Federation(LightningModule):
             if len(call.active):
                 self._check_once(check_round, returned, before, x)
             update, state = returned
-            # The server's BatchNorm statistics become the mean of those of the active clients that computed.
-            for buffer, mean in zip(self.model.buffers_(), work.buffers(call.active) or (), strict=False):
+            traffic = self.algorithm.traffic(state, call)
+            self._check_once(check_traffic, traffic)
+            # The server's BatchNorm statistics become the mean of those of the clients that computed and are heard.
+            all_are = self.algorithm.properties.asks_all and traffic.up > len(call.active)
+            heard = torch.arange(call.clients, device=self.device) if all_are else call.active
+            for buffer, mean in zip(self.model.buffers_(), work.buffers(heard) or (), strict=False):
                 buffer.copy_(mean)
             if self.weights is not None:
                 self.weights.round(call, work)
-        traffic = self.algorithm.traffic(state, call)
-        self._check_once(check_traffic, traffic)
         gradients = work.gradient_count
         if call.late is not None and len(call.late) and not self.algorithm.properties.asks_all:
             # Those that received a model took their local steps, of which no engine computes anything.

@@ -12,7 +12,8 @@ import pandas as pd
 import torch
 from lightning.pytorch import Callback
 
-from rollcall.benchmark.config.digest import digest
+from rollcall.benchmark.config.base import load_yaml
+from rollcall.benchmark.config.digest import digest, own_code
 from rollcall.benchmark.config.errors import SettingError, at, listed
 from rollcall.benchmark.config.metric import Metric
 from rollcall.benchmark.config.source import contributed_line
@@ -66,9 +67,15 @@ class Job:
         A user's file that settings name is in the digest; one behind the name of an entry point is not.
         """
         status = self.folder.status
-        now = code_of(self.trial) | {name: source.digest[:10] for name, source in self.trial.copies.items()}
-        then = status.get("code", {}) | status.get("sources", {})
-        return sorted(name for name, code in then.items() if code != now.get(name))
+        now, own = code_of(self.trial), {source.digest[:10] for source in self.trial.copies.values()}
+        changed = [name for name, code in status.get("code", {}).items() if code != now.get(name)]
+        return sorted([*changed, *(name for name, code in status.get("sources", {}).items() if code not in own)])
+
+    @property
+    def misses_file(self) -> bool:
+        """Whether a file of the user that the settings in the run folder name is not there any more."""
+        named = own_code(load_yaml(self.folder.settings)) if self.trial.sources else ()
+        return any(".py:" in one and not Path(one.rpartition(":")[0]).is_file() for one in named)
 
 
 class Sweep:
@@ -141,7 +148,7 @@ def check(jobs: Iterable[Job], anew: Collection[Job] = ()) -> None:
         job.folder.rows()
         if (not job.ended or job in anew) and isinstance(job.trial, Trial):
             kinds[job.trial.model_copy(update={"seed": 0}).digest] = job.trial
-        elif job.ended and not job.folder.settings.exists():  # `doctor` set it aside
+        elif job.ended and (not job.folder.settings.exists() or job.misses_file):  # set aside by `doctor`; moved
             job.folder.save_settings(job.trial)
     for trial in kinds.values():
         build(trial)

@@ -7,9 +7,10 @@ the vectorised engine serves those of the earliest round. The results are those 
 """
 
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import cache
-from threading import Semaphore, Thread
+from queue import SimpleQueue
+from threading import Thread
 from time import monotonic, process_time
 from types import SimpleNamespace
 from typing import Any
@@ -28,7 +29,7 @@ from rollcall.benchmark.federation.module import Federation
 from rollcall.benchmark.federation.run_folder import InUse
 from rollcall.benchmark.federation.simulation import Records, quiet
 from rollcall.benchmark.process import Interrupted, free_cycles, stop_requests
-from rollcall.benchmark.sweep.jobs import Job, run_inline
+from rollcall.benchmark.sweep.jobs import Job, Sweep, run_inline
 from rollcall.tasks import evaluating
 
 AT_ONCE = 96
@@ -46,14 +47,14 @@ def run_lockstep(jobs: Sequence[Job], tell: Callable[[str], None] = lambda line:
         groups.setdefault(shared(job.trial) if isinstance(job.trial, Trial) else "", []).append(job)
     alone = groups.pop("", [])
     errors, done, began = run_inline(alone), 0, process_time()
-    if interrupted(alone, errors):
+    if Sweep(alone, alone, errors).stopped:
         return errors
     for group in groups.values():
         for first in range(0, len(group), AT_ONCE):
             part = group[first : first + AT_ONCE]
             with stop_requests() as requested:
                 errors |= run_group(part, requested)
-            if interrupted(part, errors):
+            if Sweep(part, part, errors).stopped:
                 return errors
             done += len(part)
             left = len(jobs) - len(alone) - done
@@ -61,12 +62,6 @@ def run_lockstep(jobs: Sequence[Job], tell: Callable[[str], None] = lambda line:
             time = f"; about {duration(pace * left)} of one core left" if left else ""
             tell(f"{len(alone) + done} of {counted(len(jobs), 'trial')}{time}")
     return errors
-
-
-def interrupted(jobs: Iterable[Job], errors: Mapping[str, str]) -> bool:
-    """Whether a job has neither ended nor failed, and no other process runs it."""
-    left = [job for job in jobs if not job.ended and job.trial.name not in errors]
-    return any(not job.folder.in_use for job in left)
 
 
 def shared(trial: Trial) -> str:
@@ -80,76 +75,60 @@ def shared(trial: Trial) -> str:
     return digest(same | {"local": local, "dtype": trial.numerics.dtype, "device": trial.numerics.device})
 
 
-class Seat:
-    """One trial of a group: its thread, the request that it waits for (None while it computes, and at its end), the
-    error if it failed, and the seconds that it has taken, with its share of the common work."""
-
-    def __init__(self, job: Job, federation: Federation, engine: Engine) -> None:
-        self.job, self.federation, self.engine = job, federation, engine
-        self.go, self.back = Semaphore(0), Semaphore(0)
-        self.request: Request | None = None
-        self.error = ""
-        self.stop = self.over = False
-        self.seconds = 0.0
-        self.thread = Thread(target=self._run, daemon=True)
-        self.thread.start()
-
-    def resume(self) -> None:
-        """Let it compute until it asks for something or ends."""
-        began = monotonic()
-        self.request = None
-        self.go.release()
-        self.back.acquire()
-        self.seconds += monotonic() - began
-
-    def end(self) -> None:
-        """Make it give up, if it has not ended."""
-        self.stop = True
-        while not self.over:
-            self.resume()
-
-    def wait(self, request: "Request") -> None:
-        """Called in its thread: hand over a request, and go on when it is served."""
-        self.request = request
-        self.back.release()
-        self.go.acquire()
-        if self.stop:
-            raise Interrupted
-
-    def _run(self) -> None:
-        self.go.acquire()
-        try:
-            if not self.stop:
-                train(self, SharedEngine(self))
-        except (Interrupted, InUse):  # another process runs it
-            pass
-        except (Exception, SystemExit) as error:  # SystemExit: a part of the user called sys.exit
-            self.error = f"{type(error).__name__}: {error}"
-        self.request, self.over = None, True
-        self.back.release()
-
-
 class Request(SimpleNamespace):
     """Local steps of clients [a] (`moving`, changed in place), or with `step` their gradients and losses at x."""
 
 
-class SharedEngine(Engine):
-    """The engine of one seat: it asks for all computations together with the other seats."""
+class Seat(Engine):
+    """One trial of a group, in a thread of its own. It is the trial's engine: all work is done with the other seats'.
 
-    def __init__(self, seat: Seat) -> None:
-        super().__init__(seat.engine.model, seat.engine.feed, seat.engine.local)
-        self.seat = seat
+    Attributes:
+        request: what the trial waits for, first its start; None at its end.
+        error: if it failed.
+        seconds: that it has taken, with its share of the common work.
+    """
+
+    def __init__(self, job: Job, federation: Federation, engine: Engine) -> None:
+        super().__init__(engine.model, engine.feed, engine.local)
+        self.job, self.federation, self.error, self.seconds = job, federation, "", 0.0
+        self.asked: SimpleQueue[Request | None] = SimpleQueue()
+        self.served: SimpleQueue[bool] = SimpleQueue()  # whether to go on
+        Thread(target=self._run, daemon=True).start()
+        self.request = self.asked.get()
+
+    def resume(self, on: bool = True) -> None:
+        """Let it compute, or give up, until it asks for something or ends."""
+        began = monotonic()
+        self.served.put(on)
+        self.request = self.asked.get()
+        self.seconds += monotonic() - began
+
+    def _ask(self, **request: Any) -> Request:
+        """Called in its thread: hand over a request, and go on when it is served."""
+        asked = Request(**request)
+        self.asked.put(asked)
+        if not self.served.get():
+            raise Interrupted
+        return asked
+
+    def _run(self) -> None:
+        try:
+            self._ask(t=-1)  # its start
+            run_trial(self)
+        except (Interrupted, InUse):  # another process runs it
+            pass
+        except (Exception, SystemExit) as error:  # SystemExit: a part of the user called sys.exit
+            self.error = f"{type(error).__name__}: {error}"
+        self.asked.put(None)
 
     def train(self, work: Work, clients: Int[Tensor, "a"], state: LocalState) -> None:
         if len(clients):
-            self.seat.wait(Request(t=work.t, lr=work.lr, clients=clients, step=None, moving=state))
+            self._ask(t=work.t, lr=work.lr, clients=clients, step=None, moving=state)
 
     def differentiate(
         self, work: Work, clients: Int[Tensor, "a"], x: Float[Tensor, "a d"], step: int
     ) -> tuple[Float[Tensor, "a d"], Float[Tensor, "a"]]:
-        request = Request(t=work.t, lr=work.lr, clients=clients, step=step, x=x, answer=None)
-        self.seat.wait(request)
-        answer: tuple[Tensor, Tensor] = request.answer
+        answer: tuple[Tensor, Tensor] = self._ask(t=work.t, lr=work.lr, clients=clients, step=step, x=x).answer
         return answer
 
 
@@ -172,7 +151,8 @@ def run_group(jobs: Sequence[Job], requested: Callable[[], bool] = lambda: False
             compute(seats, engine, requested)
         finally:  # after an error, too, so that their threads end and their folders are free
             for seat in seats:
-                seat.end()
+                while seat.request is not None:
+                    seat.resume(on=False)
     if not together:
         return run_inline(jobs)
     return {seat.job.trial.name: seat.error for seat in seats if seat.error}
@@ -184,11 +164,11 @@ def compute(seats: Sequence[Seat], engine: Engine, requested: Callable[[], bool]
     while ready and not requested():
         for seat in ready:
             seat.resume()
-        waiting = [seat for seat in seats if seat.request is not None]
-        earliest = min((seat.request.t for seat in waiting if seat.request), default=0)
-        ready = [seat for seat in waiting if seat.request and seat.request.t == earliest]
+        waiting = [(seat, seat.request) for seat in seats if seat.request is not None]
+        earliest = min((request.t for _, request in waiting), default=0)
+        ready = [seat for seat, request in waiting if request.t == earliest]
         began = monotonic()
-        serve(engine, [seat.request for seat in ready if seat.request])
+        serve(engine, [request for _, request in waiting if request.t == earliest])
         for seat in ready:
             seat.seconds += (monotonic() - began) / len(ready)
 
@@ -218,11 +198,11 @@ def serve(engine: Engine, requests: Iterable[Request]) -> None:
             one.moving.y.copy_(own)
 
 
-def train(seat: Seat, engine: Any) -> None:
+def run_trial(seat: Seat) -> None:
     """One trial from start to end into its run folder, as `simulate` does it with Lightning."""
     trial, run, federation = seat.job.trial, seat.job.folder, seat.federation
     assert isinstance(trial, Trial)
-    federation.begin(engine)
+    federation.begin(seat)
     optimizer = federation.configure_optimizers()
     federation.__dict__ |= {"optimizers": lambda: optimizer}
     federation.trainer = SimpleNamespace(loggers=[], callback_metrics={})  # type: ignore[assignment, unused-ignore]

@@ -228,6 +228,8 @@ def compare(
     from rollcall.leaderboard.tables import Comparison, comparison_tables, how, pairs
 
     a, b = a.rpartition(":")[2], b.rpartition(":")[2]
+    if a == b:
+        raise SettingError(f"compare: {a!r} twice is not allowed; must be two methods or variants")
     found: dict[str, list[Comparison]] = {}
     seen: list[tuple[set[str], set[str]]] = []
     labels: set[str] = set()

@@ -86,6 +86,15 @@ def test_fedstale_without_stale_updates_is_unbiased(oracle):
     assert np.abs(found - end("fedstale", {"beta": 0.1, "oracle": oracle})).max() > 1e-3
 
 
+def test_nor_does_the_momentum_of_the_server_tell_them_apart():
+    """In empty rounds neither has an update; zeros would let the momentum move the model."""
+    known = {"name": "trace", "mask": MASK, "stationary": PI}
+    moving = {"participation": known, "server": {"momentum": 0.9}}
+    found = suite({"name": "fedstale", "beta": 0.0}, **moving)
+    same(found, suite("unbiased", **moving))
+    assert np.abs(found - suite({"name": "fedstale", "beta": 1e-9}, **moving)).max() > 1e-3
+
+
 def test_fedstale_with_all_stale_updates_is_fedvarp_where_p_is_a_over_m():
     """The same number of clients in every round, so that p_i = a / m turns w_i / p_i into 1 / a."""
     trace = {"mask": [DRAW.permutation(6) < 2 for _ in range(30)], "stationary": np.full(6, 2 / 6)}

@@ -50,6 +50,27 @@ def test_clients_of_weight_0_that_never_come_change_nothing(name, options):
         assert end(name, [0.5, 0.5, 0.0], True, rounds, active=2, **options) == pytest.approx(alone, rel=1e-12)
 
 
+@pytest.mark.parametrize(
+    ("name", "options"),
+    [
+        ("fedavg_debiased", {}),
+        ("fedavg_debiased", {"oracle": True}),
+        ("fedavg_debiased", {"horizon": 3}),
+        ("fedavg_debiased", {"cap": 0.8}),
+        ("more_available", {"oracle": False}),
+        ("ca_fed", {"least": "zero", "kappa2": 0.2}),
+    ],
+)
+def test_nor_do_they_with_several_steps_and_other_options(name, options):
+    """Two clients of unequal availability, alone and beside a client of weight 0 that never comes."""
+    mask = np.array([[1, 1, 0], [1, 0, 0], [0, 0, 0], [1, 1, 0], [1, 1, 0]])
+    p, lam = torch.tensor([[0.9, 0.4, 0.2], [0.1, 0.3, 0.2]], dtype=torch.float64)
+    alone = path(name, 3, [0.5, 0.5], U[:2], p[:2], lam[:2], mask[:, :2], False, **options)
+    beside = path(name, 3, [0.5, 0.5, 0.0], U, p, lam, mask, True, **options)
+    assert beside == pytest.approx(alone, rel=1e-12)
+    assert len({*alone}) > 3
+
+
 MASK = np.array([[1, 1, 1], [1, 0, 1], [0, 1, 0], [0, 0, 0], [1, 1, 0], [0, 0, 1], [1, 0, 0], [0, 1, 1]])
 KNOWN = torch.tensor([[0.6, 0.2, 0.5], [0.3, 0.1, 0.2]], dtype=torch.float64)  # p or pi, and lambda
 ROUNDS_COUNT_CLIENTS = {"fedavg_debiased", "fedsgd_iw", "fedvarp"}  # their formulas have a or a / m

@@ -46,7 +46,7 @@ def test_nothing_to_compare(file, capsys):
     line = "compare: 'fedavgg' is no method or variant with runs in the kept results or in runs; see rollcall list"
     assert err == f"error: {line}. Did you mean fedavg?\n"
     _, _, err = rollcall(capsys, "compare", "fedpbc", "fedpbc", file)
-    assert "with runs of both 'fedpbc' and 'fedpbc'" in err
+    assert err == "error: compare: 'fedpbc' twice is not allowed; must be two methods or variants\n"
 
 
 def test_runs_that_end_before_the_last_rounds_that_are_compared(tmp_path, monkeypatch, capsys):

@@ -18,6 +18,7 @@ from rollcall.benchmark.federation.run_folder import RunFolder
 from rollcall.benchmark.sweep import jobs, run
 from rollcall.benchmark.sweep.run import Execution
 from rollcall.cli.options import execution
+from rollcall.leaderboard.runs import own
 
 METHOD = '''
 from dataclasses import dataclass
@@ -185,6 +186,22 @@ def test_what_other_code_computed_is_told_and_redone_on_request(store, tmp_path,
     after = {name: json.loads(file.read_text()) for name, file in files.items()}
     assert after["fedpbc-seed1"]["code"] == written["fedpbc-seed1"]["code"]
     assert {name for name in after if after[name] == written[name]} == set(files) - {"fedpbc-seed1"}
+
+
+def test_a_method_whose_file_was_moved_has_its_runs(store, tmp_path, capsys):
+    """It is the same code: nothing is computed again, and its name leads to the new file."""
+    text = "from rollcall.algorithms.fedavg import FedAvg\n\n\nclass Mine(FedAvg):\n    pass\n"
+    first, second = tmp_path / "mine.py", tmp_path / "methods" / "own.py"
+    first.write_text(text)
+    file = write(tmp_path)
+    arguments = ("run", file, "--executor", "inline", "--seeds", "0", "--only", "algorithm=Mine")
+    assert "1 run now" in rollcall(capsys, *arguments, "--algorithm", f"{first}:Mine", "--rounds", "8")[1]
+    second.parent.mkdir()
+    first.rename(second)
+    _, out, err = rollcall(capsys, *arguments, "--algorithm", f"{second}:Mine", "--rounds", "4")
+    assert ("0 run now, 1 before" in out, "other code" in err) == (True, False)
+    (kept,) = own(store, "tiny")
+    assert (kept.settings["algorithm"], kept.rounds) == (f"{second}:Mine", 8)
 
 
 def test_a_run_that_diverged_by_other_code_is_redone(store, tmp_path, capsys):

@@ -51,6 +51,16 @@ def test_own_runs_replace_kept_ones(file, tmp_path, capsys):
     assert not history(tmp_path / "runs", file).duplicated(["trial", "round", "metric"]).any()
 
 
+def test_shorter_runs_do_not_hide_longer_ones(file, tmp_path, capsys):
+    store = ("--store", str(tmp_path / "runs"), "--executor", "inline")
+    assert rollcall(capsys, "run", file, "--seeds", "0", "--only", "algorithm=fedavg", "--rounds", "10", *store)[0] == 0
+    assert rollcall(capsys, "run", file, *store[2:], "--rounds", "10", "--store", str(tmp_path / "short"))[0] == 0
+    table = runs([tmp_path / "runs", tmp_path / "short"], file)
+    assert table.groupby(["algorithm", "source", "rounds"]).size().to_dict() == {
+        ("fedavg", "kept", 20): 2, ("fedpbc", "own", 20): 2
+    }  # fmt: skip
+
+
 def test_a_row_for_each_evaluation(file, tmp_path):
     table = history(str(tmp_path / "runs"), file)
     kept = table[(table["source"] == "kept") & (table["seed"] == 1)]

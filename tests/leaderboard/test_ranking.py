@@ -135,6 +135,16 @@ def test_rows_compete_only_under_the_same_conditions():
     assert best == {("b", "full"), ("a", "trace")}  # the rate is a matter of tuning, participation is not
 
 
+def test_the_axis_that_sets_the_algorithm_names_the_methods():
+    methods = {"Plain": {"algorithm": "fedavg", "local.lr": 0.1}, "Memory": {"algorithm": "mifa", "local.lr": 0.5}}
+    chosen = experiment(grid={"participation": ["full"], "method": methods})
+    runs = [run_of("a", 0, tried(0.5).history, **point.settings) for point in grid_points(chosen)]
+    ranking = rank(runs, [Metric("train/bias", "min")], 1, axes(chosen))
+    assert [(method(cell), cell.labels) for cell in ranking.cells] == [
+        ("Plain", {"algorithm": "Plain"}), ("Memory", {"algorithm": "Memory"})
+    ]  # fmt: skip
+
+
 def test_the_table_of_a_ranking():
     runs = [
         run(method, seed, [0.1, accuracy], [9.0, 10 * accuracy], **{"participation": p, "local.lr": "0.1"})

@@ -135,6 +135,10 @@ panels:
         always: full
         often:
           {name: bernoulli, probabilty: 0.5}
+  four:
+    trial:
+      task: {name: digits, clients: 2}
+      local: {lr: 0.1}
 """
 
 
@@ -142,11 +146,13 @@ def test_an_error_has_the_line_of_its_setting(tmp_path):
     """Not that of the first key of this name, also in a panel and below a label of an axis."""
     file = tmp_path / "mine.yaml"
     file.write_text(FILE)
-    for point, line in zip(grid_points(Experiment.read(str(file))), (8, 13, 0, 21), strict=True):
+    for point, line in zip(grid_points(Experiment.read(str(file))), (8, 13, 0, 21, 0), strict=True):
         if not line:
             point.trial  # noqa: B018
             continue
         with pytest.raises(SettingError) as refused:
             point.trial  # noqa: B018
         assert str(with_line(refused.value, file)) == f"{file}:{line}: {refused.value}"
+    for said in ("lr: is not a setting; allowed: task", "panel four: lr: is not a setting"):  # of `--set`
+        assert str(with_line(SettingError(said), file)) == said
     assert str(with_line(SettingError("rounds: 0 is not allowed"), None)) == "rounds: 0 is not allowed"

@@ -30,6 +30,21 @@ def test_registered_methods_pass(name):
     assert len(outcomes) == len(CHECKS["algorithm"])
 
 
+@pytest.mark.full
+@pytest.mark.parametrize(
+    ("name", "options"),
+    [
+        ("fedpbc", {"eta_g": 0.5}),
+        ("fedavgm", {"eta_g": 0.5}),
+        ("fedawe", {"eta_g": 0.5}),
+        ("fedavg_debiased", {"horizon": 20}),
+    ],
+)
+def test_other_options_pass_too(name, options):
+    outcomes = conform(read("algorithm", {"name": name} | options))
+    assert [outcome for outcome in outcomes if not outcome.passed] == []
+
+
 # A part of the check's title, and of what it says was seen.
 WRONG = {
     "ForgetfulScaffold": ("the state of a client changes when the client is active", "it is the same after 60 rounds"),

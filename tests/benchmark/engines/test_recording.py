@@ -1,5 +1,7 @@
 """A recorded function gives the same bits as the function itself; trials share recordings of equal functions only."""
 
+from weakref import ref
+
 import pytest
 import torch
 from engine_rigs import WRAPS, rigs
@@ -80,15 +82,18 @@ CONSTANT = torch.tensor([3.0, 4.0])
         (lambda y, u: [*torch.split(y * u, 1)], [[35.0], [48.0]]),
         (lambda y, u: [torch.cat([y, u]).as_strided((2,), (1,), 2) * y], [[35.0, 48.0]]),
         (lambda y, u: [y.clone().mul_(u).add_(1), y.view(2, 1).view(2)], [[36.0, 49.0], [5.0, 6.0]]),
+        (lambda y, u: [torch.tensor([1.0, 2.0]).mul_(2) * y], [[10.0, 24.0]]),
+        (lambda y, u: [(torch.complex(y, u).conj() * 1j).real], [[7.0, 8.0]]),
     ],
-    ids=["two results", "constants", "several results of a kernel", "a view from elsewhere", "in place"],
+    ids=["results", "constants", "of one kernel", "from elsewhere", "in place", "constant in place", "conjugated"],
 )
 def test_a_recording_is_of_other_numbers_too(function, expected):
     """It is made with y = u, one tensor, and played back with other ones."""
     one = torch.tensor([1.0, 2.0])
     kernels = recording.record(function, [one, one])
-    results = kernels(torch.tensor([5.0, 6.0]), torch.tensor([7.0, 8.0]))
-    assert [result.tolist() for result in results] == expected
+    for _ in range(2):
+        results = kernels(torch.tensor([5.0, 6.0]), torch.tensor([7.0, 8.0]))
+        assert [result.tolist() for result in results] == expected
 
 
 def changing(calls):
@@ -99,7 +104,15 @@ def deciding(calls):
     return lambda y, u: [calls.append(1) or (2 * y if u.sum().item() > 0 else y)]
 
 
-@pytest.mark.parametrize(("make", "second"), [(changing, 4), (deciding, 2)])
+def leaving_torch(calls):
+    return lambda y, u: [calls.append(1) or torch.from_numpy(2 * u.numpy()) * y]
+
+
+def reshaping(calls):
+    return lambda y, u: [calls.append(1) or (2 * y - u.detach().unsqueeze_(0).sum(0) + u)]
+
+
+@pytest.mark.parametrize(("make", "second"), [(changing, 4), (deciding, 2), (leaving_torch, 2), (reshaping, 2)])
 def test_a_function_that_cannot_be_recorded_is_called(make, second):
     calls, y, u = [], torch.ones(3), torch.ones(3)
     function = recording.Recorded(make(calls), "c")
@@ -107,6 +120,21 @@ def test_a_function_that_cannot_be_recorded_is_called(make, second):
     assert recording.RECORDINGS == {}
     calls[:] = [1] * 3
     assert torch.equal(function.kernels([y, u])(y, u)[0], second * y)
+    assert y.shape == u.shape == (3,)
+
+
+def test_a_recording_keeps_no_result_alive_that_the_function_frees():
+    largest, alive = [0], []
+
+    def function(y, u):
+        for _ in range(8):
+            y = y * u
+            alive[:] = [one for one in alive if one() is not None] + [ref(y)]
+            largest[0] = max(largest[0], len(alive))
+        return [y]
+
+    recording.record(function, [torch.ones(3), torch.ones(3)])
+    assert largest[0] <= 2
 
 
 def test_tasks_with_equal_losses_have_equal_keys():

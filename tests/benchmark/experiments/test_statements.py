@@ -104,44 +104,24 @@ def test_two_states_by_hand():
     assert alone["mixing"] == np.ceil(np.log(0.01 / 0.7) / np.log(0.9))
 
 
-def test_group_weights_by_enumeration():
-    sizes, events, inside = (2, 1), np.array([0.3, 0.6]), 0.95
-
-    def by_enumeration(activities):
-        c = np.zeros(3)
-        for mask, chance in activities:
-            c += chance * np.array(mask) / max(sum(mask), 1)
-        return c
-
-    def grouped():
+@pytest.mark.parametrize(
+    ("inside", "limit", "lost"),
+    # Of 2 * 0.15 + 0.54 activities both of the first group's, with chance 0.3 * 0.25, are lost.
+    [(0.95, None, 0.0), (np.array([0.5, 0.9]), 1, 2 * 0.075 / 0.84)],
+)
+def test_group_weights_by_enumeration(inside, limit, lost):
+    """Three clients, two groups: every active set, with a limit after a collision of more than one, with its chance."""
+    events, u, t, delta = np.array([0.3, 0.6]), np.array([2.0, 2.0, -1.0]), 3, 0.1
+    of, law, alone = np.array([0, 0, 1]), {}, np.zeros(3)
+    member = np.broadcast_to(inside, 2)[of]
+    p = events[of] * member
+    for mask in product([0, 1], repeat=3):
+        sent = (0, 0, mask[2]) if limit and mask[:2] == (1, 1) else mask
         for on in product([0, 1], repeat=2):
-            for mask in product([0, 1], repeat=3):
-                of = [inside * on[0], inside * on[0], inside * on[1]]
-                chance = np.prod(np.where(on, events, 1 - events)) * np.prod(np.where(mask, of, 1 - np.array(of)))
-                yield mask, chance
-
-    p = np.repeat(events, sizes) * inside
-    alone = [(mask, np.prod(np.where(mask, p, 1 - p))) for mask in product([0, 1], repeat=3)]
-    c, independent = by_enumeration(grouped()), by_enumeration(alone)
-    u = np.array([1.0, 2.0, 6.0])
-    found = row(harrak.group_weights(0, sizes=sizes, events=events, inside=inside, targets=u))
-    assert found["sum"] == pytest.approx(c.sum())
-    assert found["bias"] == pytest.approx(np.abs(c - 1 / 3).sum())
-    assert found["unequal"] == pytest.approx(np.abs(c / c.sum() - 1 / 3).sum())
-    assert found["correlated"] == pytest.approx(np.abs(c - independent).sum())
-    assert found["train/bias"] == pytest.approx(c @ u / c.sum() - 3)
-
-
-def test_limits_and_debiased_updates_of_groups_by_enumeration():
-    """Three clients, two groups: every active set after a collision of more than one, with its chance."""
-    events, inside, u, t, delta = np.array([0.3, 0.6]), np.array([0.5, 0.9]), np.array([2.0, 2.0, -1.0]), 3, 0.1
-    law = {}
-    for on in product([0, 1], repeat=2):
-        for mask in product([0, 1], repeat=3):
-            p = np.array([inside[0] * on[0], inside[0] * on[0], inside[1] * on[1]])
-            chance = np.prod(np.where(on, events, 1 - events)) * np.prod(np.where(mask, p, 1 - p))
-            sent = mask if mask[:2] != (1, 1) else (0, 0, mask[2])
+            q = member * np.array(on)[of]
+            chance = np.prod(np.where(on, events, 1 - events)) * np.prod(np.where(mask, q, 1 - q))
             law[sent] = law.get(sent, 0) + chance
+        alone += np.prod(np.where(mask, p, 1 - p)) * np.array(mask) / max(sum(mask), 1)
     share = {sent: np.array(sent) / max(sum(sent), 1) for sent in law}
     c = sum(chance * share[sent] for sent, chance in law.items())
     unbiased = sum(chance * share[sent] @ ((u.mean() - u) / (3 * c)) for sent, chance in law.items())
@@ -153,16 +133,19 @@ def test_limits_and_debiased_updates_of_groups_by_enumeration():
     for path in product(law, repeat=t):
         mean_share = np.mean([share[sent] for sent in path], axis=0)
         below += np.prod([law[sent] for sent in path]) * (mean_share <= delta + 1e-12)
-    options = {"sizes": (2, 1), "events": events, "inside": inside, "targets": u, "max_active": 1}
+    options = {"sizes": (2, 1), "events": events, "inside": inside, "targets": u, "max_active": limit}
     found = row(harrak.group_weights(0, **options, rounds=t, delta=delta))
     assert found["sum"] == pytest.approx(c.sum())
+    assert found["bias"] == pytest.approx(np.abs(c - 1 / 3).sum())
+    assert found["unequal"] == pytest.approx(np.abs(c / c.sum() - 1 / 3).sum())
+    assert found["correlated"] == pytest.approx(np.abs(c - alone).sum())
+    assert found["train/bias"] == pytest.approx(c @ u / c.sum() - u.mean())
     assert found["spread"] == pytest.approx(sum(chance * (update[sent] - mean) ** 2 for sent, chance in law.items()))
     noise = sum(chance * ((share[sent] / (3 * capped)) ** 2).sum() for sent, chance in law.items())
     assert found["noise"] == pytest.approx(noise)
     assert found["update_variance"] == pytest.approx(found["spread"] + noise)
     assert found["tail"] == pytest.approx((below - 2 * np.exp(-2 * t * (c - delta) ** 2)).max())
-    # Of 2 * 0.15 + 0.54 activities both of the first group's, with chance 0.3 * 0.25, are lost.
-    assert found["lost"] == pytest.approx(2 * 0.075 / 0.84)
+    assert found["lost"] == pytest.approx(lost, abs=1e-12)
 
 
 def by_paths(pi, eigenvalue, q, h, u, x0, rates):

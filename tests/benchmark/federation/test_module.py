@@ -39,7 +39,11 @@ def test_evaluation_is_exact_over_uneven_batches():
         assert federation.measured[f"{split}/accuracy"] == pytest.approx(accuracy, rel=1e-12)
 
 
-def test_batchnorm_statistics_are_averaged_over_the_active_clients():
+@pytest.mark.parametrize(
+    ("method", "mean"), [("fedpbc", (1 + 100) / 2), ("fedavg", (1 + 100) / 2), ("local_sgd", (1 + 10 + 100) / 3)]
+)
+def test_batchnorm_statistics_are_averaged_over_the_clients_that_are_heard(method, mean):
+    """Of FedPBC all compute and the active ones send; of local SGD all do both, also in the second round."""
     from rollcall.benchmark.engines import LocalTraining
     from rollcall.benchmark.federation.module import Federation
     from rollcall.participation import Population, Trace
@@ -63,7 +67,7 @@ def test_batchnorm_statistics_are_averaged_over_the_active_clients():
         Norm(),
         ClientData({"train": samples}, parts),
         Trace(Population(3), mask=mask),
-        ALGORITHMS["fedpbc"](),  # everybody computes; only the active are heard
+        ALGORITHMS[method](),
         minibatches=Minibatches(parts, "full", seed=0),
         local=LocalTraining(1),
         lr=lambda t: 0.0,
@@ -75,7 +79,7 @@ def test_batchnorm_statistics_are_averaged_over_the_active_clients():
     with quiet():
         Trainer(max_steps=2, max_epochs=1, limit_val_batches=0, **TRAINER).fit(federation)
     norm = federation.model.task.norm
-    assert norm.running_mean.item() == pytest.approx((1 + 100) / 2)
+    assert norm.running_mean.item() == pytest.approx(mean)
     assert norm.running_var.item() == pytest.approx(2.0)
 
 
