@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, is_dataclass, replace
+from functools import cache
 from hashlib import sha256
 from importlib.metadata import version
 from pathlib import Path
@@ -266,6 +267,14 @@ def as_printed(
     return made
 
 
+@cache
+def vega() -> str:
+    """The scripts that draw the figures, which take seconds to bundle."""
+    import vl_convert
+
+    return str(vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;"))
+
+
 def build(folder: Path, shown: Sequence[Shown], again: str) -> str:
     """Write the pages of experiments into a folder, replacing files of the same names.
 
@@ -273,8 +282,6 @@ def build(folder: Path, shown: Sequence[Shown], again: str) -> str:
 
     Raises SettingError: the folder cannot be written.
     """
-    import vl_convert
-
     count = 0
 
     def write(path: str, template: str, **content: Any) -> None:
@@ -322,7 +329,7 @@ def build(folder: Path, shown: Sequence[Shown], again: str) -> str:
     names += [(f"{statement}: {says}", f"claims.html#q={statement}") for statement, says in said.items()]
     _put(folder / "assets/pages.js", f"window.pages = {json.dumps(names)};\n")
     assets = {name: (TEMPLATES / name).read_text(encoding="utf-8") for name in ("site.css", "site.js", "LICENSES.txt")}
-    for name, text in (assets | {"vega.js": vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;")}).items():
+    for name, text in (assets | {"vega.js": vega()}).items():
         _put(folder / "assets" / name, text)
     return f"{counted(count, 'page')}: {folder / 'index.html'}"
 
