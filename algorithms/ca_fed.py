@@ -125,7 +125,7 @@ class CAFed(AvailabilityAware[Losses]):
         return Losses(unknown, unknown, x.new_zeros(clients), self.counts(x, clients))
 
     def round(self, state: Losses, x: Vector, call: Round, work: LocalWork) -> tuple[Vector | None, Losses]:
-        A, seen = call.active, observed(state.seen, call)
+        A, seen = call.active[call.alpha[call.active] > 0], observed(state.seen, call)
         if len(A) == 0 or call.t < self.watch:
             return None, replace(state, seen=seen)
         F = self._losses(A, x.expand(len(A), -1), work)
@@ -206,4 +206,4 @@ class CAFed(AvailabilityAware[Losses]):
         if call.t < self.watch:
             return Traffic(up=0, down=0)
         # All active clients receive x to compute their loss. Those left out send no model back.
-        return Traffic(up=int((state.q[call.active] > 0).sum()), down=len(call.active))
+        return Traffic(up=int((state.q[call.active] > 0).sum()), down=int((call.alpha[call.active] > 0).sum()))

@@ -59,7 +59,7 @@ class FedAvgDebiased(Algorithm[Counts]):
 
     @property
     def properties(self) -> Properties:
-        if self.horizon is not None:  # the size of the steps is not that of the paper's nu_i
+        if self.horizon is not None or self.cap is not None:  # the steps are not those of the paper's nu_i
             return Properties(limit="elsewhere", step="some", weights=True)
         return Properties(weights=True)
 

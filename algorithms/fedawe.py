@@ -64,7 +64,10 @@ class FedAWE(Algorithm[StaleModels]):
     @property
     def properties(self) -> Properties:
         return Properties(
-            limit="elsewhere", step="mean" if self.eta_g == 1 else "some", linear=self.clip is None, stores="clients"
+            limit="elsewhere",
+            step="mean" if self.eta_g == 1 and self.clip is None else "some",
+            linear=self.clip is None,
+            stores="clients",
         )
 
     def init(self, x: Vector, clients: int) -> StaleModels:

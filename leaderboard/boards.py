@@ -112,7 +112,7 @@ def in_view(
     experiment: PaperExperiment, runs: list[Run], conditions: Mapping[str, list[Any]]
 ) -> tuple[PaperExperiment, list[Run]]:
     """The part of an experiment that `--only` keeps, and the runs without those of own methods that it leaves out."""
-    own = own_methods(runs)
+    own = own_methods(experiment, runs)
     part = (experiment.joined("algorithm", own) if own else experiment).only(conditions)
     left = [method for method in own if method not in part.axes["algorithm"].values()]
     return part, [run for run in runs if run.spec.get("algorithm") not in left]

@@ -223,12 +223,13 @@ def after_equal_rounds(cell: Cell, other: Cell) -> tuple[Cell, Cell]:
 
 def with_own_methods(experiment: Experiment, runs: Sequence[Run]) -> Experiment:
     """The experiment with the user's own methods among its algorithms."""
-    methods = own_methods(runs)
+    methods = own_methods(experiment, runs)
     return experiment.joined("algorithm", methods) if methods else experiment
 
 
-def own_methods(runs: Iterable[Run]) -> list[Any]:
-    """The user's own methods, as runs have them, whose files or modules still exist."""
+def own_methods(experiment: Experiment, runs: Iterable[Run]) -> list[Any]:
+    """The user's own methods, as runs have them, that no axis has and whose files or modules still exist."""
+    there = {str(serialised(point.spec).get("algorithm")) for point in grid_points(experiment)}
     methods = {}
     for run in runs:
         method = run.spec.get("algorithm", "")
@@ -236,7 +237,7 @@ def own_methods(runs: Iterable[Run]) -> list[Any]:
         with suppress(ModuleNotFoundError):
             if Path(where).is_file() if where.endswith(".py") else colon and find_spec(where):
                 methods[str(method)] = method
-    return [*methods.values()]
+    return [method for name, method in methods.items() if name not in there]
 
 
 def key_of(spec: Mapping[str, Any]) -> str:

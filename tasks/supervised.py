@@ -129,6 +129,9 @@ class Supervised:
         self.network, self.lr, self.classes = network, lr, _classes(samples[-1])
         self.loss = loss or (mse_loss if self.classes is None else cross_entropy)
         self.per_sample, self.accumulated = _metrics(metrics)
+        measured = {"loss"} if self.classes is None else {"loss", "accuracy"}
+        if taken := measured & {*self.per_sample, *self.accumulated}:
+            raise ValueError(f"metrics: {min(taken)} is not allowed; the task measures it. Take another name")
         try:
             made: Any = None if isinstance(network, type) or not callable(network) else self._network(0)
         except Exception as error:
@@ -341,7 +344,10 @@ def _cast(samples: Samples, dtype: torch.dtype) -> Samples:
 def _metrics(metrics: Mapping[str, Any] | Sequence[Any]) -> tuple[dict[str, Loss], dict[str, Accumulated]]:
     """The metrics of each sample, and those that are computed over a whole split, by name."""
     if not isinstance(metrics, Mapping):
-        metrics = {metric if isinstance(metric, str) else type(metric).__name__: metric for metric in metrics}
+        names = [one if isinstance(one, str) else getattr(one, "__name__", type(one).__name__) for one in metrics]
+        if len({*names}) < len(names):
+            raise ValueError(f"metrics: two of one name are not allowed ({', '.join(names)}); name them in a mapping")
+        metrics = dict(zip(names, metrics, strict=True))
     per_sample: dict[str, Loss] = {}
     accumulated: dict[str, Accumulated] = {}
     for name, metric in metrics.items():

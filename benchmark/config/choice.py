@@ -17,10 +17,10 @@ from importlib.metadata import entry_points
 from pathlib import Path
 from pkgutil import resolve_name
 from types import NoneType, UnionType
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import numpy as np
-from pydantic import BaseModel, BeforeValidator, ConfigDict, PlainValidator, ValidationError, create_model
+from pydantic import BaseModel, BeforeValidator, ConfigDict, PlainValidator, TypeAdapter, ValidationError, create_model
 
 from rollcall.benchmark.config.base import DATA_FILES, for_pydantic
 from rollcall.benchmark.config.errors import CompleteError, SettingError, SourceError, from_pydantic, in_yaml, listed
@@ -461,9 +461,23 @@ def _annotation(key: str, annotation: Any) -> Any:
     kind = key if key in KINDS and any(typing.get_origin(member) is Callable for member in members) else ""
     if kind or np.ndarray in members:
         return Annotated[Any, PlainValidator(partial(read_option, kind, members))]
-    if any(list in (member, typing.get_origin(member)) for member in members):  # `for_pydantic` makes tuples
-        return Annotated[annotation, BeforeValidator(lambda value: list(value) if isinstance(value, tuple) else value)]
-    return annotation
+    return Annotated[annotation, BeforeValidator(partial(_typed, annotation))]
+
+
+def _typed(annotation: Any, value: Any) -> Any:
+    """A value of a file as a type that YAML or `for_pydantic` lacks: a path, a tensor, or a list."""
+    union = typing.get_origin(annotation) in (typing.Union, UnionType)
+    members = typing.get_args(annotation) if union else (annotation,)
+    for member in members:
+        if member is Path and isinstance(value, str) and str not in members:
+            return Path(value)
+        is_file = isinstance(value, str) and value.endswith(DATA_FILES)
+        if getattr(member, "__module__", "") == "torch" and (is_file or isinstance(value, np.ndarray | tuple)):
+            return sys.modules["torch"].as_tensor(_array(value, members))
+        if list in (member, typing.get_origin(member)) and isinstance(value, tuple):
+            (of,) = typing.get_args(member) or (Any,)
+            return [_typed(of, one) for one in value]
+    return value
 
 
 def read_option(kind: str, members: tuple[Any, ...], value: Any) -> Any:
@@ -481,6 +495,13 @@ def read_option(kind: str, members: tuple[Any, ...], value: Any) -> Any:
         return read(kind, value)
     if isinstance(value, bool) and bool not in members:
         raise ValueError("must be a number, an array or a choice")
+    for member in members:
+        if typing.get_origin(member) in (Annotated, Literal) and isinstance(value, int | float | str):
+            try:
+                return TypeAdapter(member).validate_python(value, strict=True)
+            except ValidationError as error:
+                if not isinstance(value, str):  # which may name a file
+                    raise ValueError(error.errors()[0]["msg"].replace("Input should be", "must be")) from None
     if isinstance(value, int | float) and float in members:
         return float(value)
     if (value is None and NoneType in members) or (isinstance(value, int) and int in members):

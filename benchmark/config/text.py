@@ -79,6 +79,10 @@ def parsed(text: str) -> Any:
     return yaml.load(text, _Loader)
 
 
+PARTS = {"task", "participation", "clock", "algorithm", "local", "server", "evaluation", "numerics"}
+"""Settings of a trial that have settings of their own."""
+
+
 def with_line(error: SettingError, file: Path | None) -> SettingError:
     """An error of a setting with the line of a YAML file in which it is written, if it is written there."""
     setting, _, said = re.sub(r"^panel [^:]*: ", "", str(error)).partition(": ")
@@ -87,7 +91,7 @@ def with_line(error: SettingError, file: Path | None) -> SettingError:
         above = iter(path.split("."))  # with labels of an axis, which the error leaves out
         is_path = all(part in above for part in setting.split(".")) and not [*above]
         if unknown and "." not in setting:  # a setting of a trial, not an option of equal name
-            is_path &= path.rpartition(".")[0].rpartition(".")[2] in ("", "trial", "set")
+            is_path &= not PARTS & {*path.split(".")[:-1]}
         if is_path and (unknown or said.startswith((f"{value} is ", f"{value!r} is "))):
             return SettingError(f"{file}:{line}: {error}")
     return error

@@ -233,12 +233,14 @@ def long_run(choice: Choice) -> str | None:
     model = _participation(choice)
     if model.stationary is None:
         return "stationary unknown"
+    length = len(getattr(model, "mask", ())) or 1
+    rounds = length * -(-ROUNDS // length)  # whole repetitions of a recording
     batches = np.zeros((20, model.clients))
-    for t in range(ROUNDS):
-        batches[t * 20 // ROUNDS, model.active(t)] += 20 / ROUNDS
+    for t in range(rounds):
+        batches[t * 20 // rounds, model.active(t)] += 20 / rounds
     # Rounds may be correlated: the error comes from the means of 20 batches.
-    error = np.maximum(batches.std(axis=0, ddof=1) / np.sqrt(20), 2 / ROUNDS)
-    _frequent(batches.mean(axis=0), model.stationary, error, "in the long run (stationary)", f"{ROUNDS} rounds")
+    error = np.maximum(batches.std(axis=0, ddof=1) / np.sqrt(20), 2 / rounds)
+    _frequent(batches.mean(axis=0), model.stationary, error, "in the long run (stationary)", f"{rounds} rounds")
     return None
 
 

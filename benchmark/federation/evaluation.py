@@ -85,8 +85,8 @@ def metrics_of(choices: Sequence[Choice], task: Task, data: ClientData) -> Mappi
         measured = task.metrics(sample)
         chosen: dict[str, Any] = {}
         for choice in choices:
-            free = (name for name in numbered(choice.label) if name not in measured and name not in chosen)
-            chosen[next(free)] = choice.build()
+            taken = {*measured, *task.accumulated, *chosen}
+            chosen[next(name for name in numbered(choice.label) if name not in taken)] = choice.build()
         metrics = {**task.accumulated, **chosen}
         for name, metric in metrics.items():
             if isinstance(metric, OverClients):

@@ -139,8 +139,11 @@ class Federation(LightningModule):
             traffic = self.algorithm.traffic(state, call)
             self._check_once(check_traffic, traffic)
             # The server's BatchNorm statistics become the mean of those of the clients that computed and are heard.
-            all_are = self.algorithm.properties.asks_all and traffic.up > len(call.active)
-            heard = torch.arange(call.clients, device=self.device) if all_are else call.active
+            heard = call.active
+            if self.algorithm.properties.asks_all:
+                nobody = replace(call, active=call.active[:0])
+                if self.algorithm.traffic(state, nobody).up > 0:  # all clients send, as in local SGD
+                    heard = torch.arange(call.clients, device=self.device)
             for buffer, mean in zip(self.model.buffers_(), work.buffers(heard) or (), strict=False):
                 buffer.copy_(mean)
             if self.weights is not None:

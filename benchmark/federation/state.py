@@ -22,9 +22,10 @@ class StateBuffers(nn.Module):
     def __init__(self, state: Any) -> None:
         super().__init__()
         self._kind = type(state)
-        self._names = [field.name for field in dataclasses.fields(state)]
-        for name in self._names:
-            value = getattr(state, name)
+        self._fields = [field.name for field in dataclasses.fields(state) if field.init]
+        self._names = [f"{name}_" if hasattr(self, name) else name for name in self._fields]  # `type`, `buffers`, `get`
+        for field, name in zip(self._fields, self._names, strict=True):
+            value = getattr(state, field)
             if dataclasses.is_dataclass(value):
                 self.add_module(name, StateBuffers(value))
             else:
@@ -33,15 +34,16 @@ class StateBuffers(nn.Module):
 
     def get(self) -> Any:
         """The state."""
-        return self._kind(*(part.get() if isinstance(part, StateBuffers) else part for part in self._parts()))
+        parts = (part.get() if isinstance(part, StateBuffers) else part for part in self._parts())
+        return self._kind(**dict(zip(self._fields, parts, strict=True)))
 
     def set(self, state: Any) -> None:
         """Replace the state."""
-        for name, part in zip(self._names, self._parts(), strict=True):
+        for field, name, part in zip(self._fields, self._names, self._parts(), strict=True):
             if isinstance(part, StateBuffers):
-                part.set(getattr(state, name))
+                part.set(getattr(state, field))
             else:
-                setattr(self, name, getattr(state, name))
+                setattr(self, name, getattr(state, field))
 
     def _parts(self) -> list[Any]:
         return [getattr(self, name) for name in self._names]

@@ -73,7 +73,10 @@ class Board:
         if finals < need:
             must = f"must be at least {need}, {search.finals} for each search"
             raise SettingError(f"{name}: grid.seed: too few seeds, {finals}; {must}")
-        return cls(experiment, search)
+        board = cls(experiment, search)
+        if any("rounds" not in spec for spec in board.conditions(next(iter(board.methods))).values()):
+            raise SettingError(f"{name}: trial.rounds: is missing; it must be given")
+        return board
 
     def with_seeds(self, first: int | None) -> "Board":
         """The board with searches of other seeds, from a first one on, which is another rule; None: itself.

@@ -16,7 +16,7 @@ from rollcall.benchmark.config.base import load_yaml
 from rollcall.benchmark.config.digest import digest, own_code
 from rollcall.benchmark.config.errors import SettingError, at, listed
 from rollcall.benchmark.config.metric import Metric
-from rollcall.benchmark.config.source import contributed_line
+from rollcall.benchmark.config.source import Source, contributed_line, decoded
 from rollcall.benchmark.config.trial import Analysis, Trial
 from rollcall.benchmark.federation.build import build, content_of
 from rollcall.benchmark.federation.module import Federation
@@ -73,9 +73,11 @@ class Job:
 
     @property
     def misses_file(self) -> bool:
-        """Whether a file of the user that the settings in the run folder name is not there any more."""
+        """Whether a file of the user that the settings in the run folder name is not there any more, or is another."""
         named = own_code(load_yaml(self.folder.settings)) if self.trial.sources else ()
-        return any(".py:" in one and not Path(one.rpartition(":")[0]).is_file() for one in named)
+        ran = self.folder.status.get("sources", {}).values()
+        files = {Path(one.rpartition(":")[0]) for one in named if ".py:" in one}
+        return any(not one.is_file() or Source(str(one), decoded(one)).digest[:10] not in ran for one in files)
 
 
 class Sweep:

@@ -120,6 +120,7 @@ class Seat(Engine):
         except (Exception, SystemExit) as error:  # SystemExit: a part of the user called sys.exit
             self.error = f"{type(error).__name__}: {error}"
         self.asked.put(None)
+        self.asked.put(None)  # a second Ctrl-C may lose one
 
     def train(self, work: Work, clients: Int[Tensor, "a"], state: LocalState) -> None:
         if len(clients):

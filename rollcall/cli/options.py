@@ -17,7 +17,7 @@ from typer.core import TyperCommand
 
 from rollcall.benchmark.config.errors import SettingError
 from rollcall.benchmark.config.experiment import file_of, names
-from rollcall.benchmark.config.grid import GridPoint, grid_points, unique_runs
+from rollcall.benchmark.config.grid import GridPoint, grid_points, set_by, unique_runs
 from rollcall.benchmark.config.text import command, counted, parse_all, parse_part, parse_values, read_time, with_line
 from rollcall.benchmark.config.trial import Analysis, Trial
 from rollcall.benchmark.sweep.run import Execution, Executor
@@ -192,6 +192,12 @@ def plans_of(
         if variant:
             chosen = chosen.as_(variant)
         if methods:
+            if axis := next(
+                (axis for axis, own in set_by(chosen).items() if axis != "algorithm" and "algorithm" in own), ""
+            ):
+                raise SettingError(
+                    f"algorithm: is not allowed with {one}; its axis {axis!r} sets it. Add the method there"
+                )
             chosen = chosen.joined("algorithm", [parse_part("algorithm", text) for text in methods])
         if seeds:
             chosen = chosen.varied({"seed": parse_values("seeds", seeds)})

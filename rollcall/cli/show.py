@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Mapping
 from functools import partial
 from inspect import getdoc
+from pathlib import Path
 from typing import Annotated, Any
 
 import numpy as np
@@ -130,7 +131,7 @@ def _part_of(name: str) -> dict[str, Any] | None:
     from rollcall.benchmark.config.described import options_in_words, parse, text_of
 
     kind, _, short = name.partition("/")
-    if kind in KINDS and short:
+    if kind in KINDS and short and not Path(name.rpartition(":")[0]).is_file():
         kinds = [kind]
     elif ":" in name:
         kinds, short = [kind_of(name)], name

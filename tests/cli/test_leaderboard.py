@@ -224,6 +224,20 @@ def test_pages_of_a_board_have_kept_entries_unless_told_otherwise(tmp_path, caps
     assert f"1 {kept}" in page.read_text()
 
 
+def test_a_method_of_ones_own_may_be_on_an_axis_of_another_name(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    Path("mine.py").write_text("from rollcall.algorithms.fedavg import FedAvg\n\n\nclass Mine(FedAvg):\n    pass\n")
+    methods = {"Plain": {"algorithm": "fedavg"}, "Ours": {"algorithm": "./mine.py:Mine", "local.lr": 0.05}}
+    file = write(tmp_path, grid={"seed": [0], "method": methods})
+    assert rollcall(capsys, "run", file, "--executor", "inline")[0] == 0
+    rows = json.loads(rollcall(capsys, "leaderboard", file, "--json")[1])["rows"]
+    assert {row["labels"]["algorithm"] for row in rows} == {"Plain", "Ours"}
+    refused = rollcall(capsys, "run", file, "--algorithm", "mifa")[2]
+    assert f"algorithm: is not allowed with {file}; its axis 'method' sets it. Add the method there" in refused
+    rows = json.loads(rollcall(capsys, "leaderboard", file, "--only", "method=Plain", "--json")[1])["rows"]
+    assert [row["labels"]["algorithm"] for row in rows] == ["Plain"]
+
+
 def links(folder):
     """The links of all pages of a site that lead nowhere: to a file that is not there, or a place that it does not have."""
     texts = {page: page.read_text() for page in folder.rglob("*.html")}

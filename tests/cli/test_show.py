@@ -105,7 +105,7 @@ def test_a_run_whose_process_has_died_is_shown_as_interrupted(store, tmp_path, c
     assert json.loads(rollcall(capsys, *arguments)[1])[0]["state"] == "interrupted"
 
 
-def test_a_part_is_shown_with_its_options(capsys, tmp_path):
+def test_a_part_is_shown_with_its_options(capsys, tmp_path, monkeypatch):
     out = " ".join(rollcall(capsys, "show", "fedau")[1].split())
     assert "cutoff int >= 1; default 50 K in the paper: rounds after which" in out
     assert "source: Wang and Ji, ICLR 2024; " in out
@@ -126,6 +126,10 @@ def test_a_part_is_shown_with_its_options(capsys, tmp_path):
     assert "\nIs told.\n" in rollcall(capsys, "show", f"{tmp_path}/told.py:Mine")[1]
     (tmp_path / "part.py").write_text(f"import functools\n{half}mine = functools.partial(half, rate=0.1)\n")
     assert "Halves." in rollcall(capsys, "show", f"schedule/{tmp_path}/part.py:mine")[1]
+    (tmp_path / "algorithm").mkdir()
+    (tmp_path / "algorithm" / "own.py").write_text(own)
+    monkeypatch.chdir(tmp_path)
+    assert "\nIs mine.\n" in rollcall(capsys, "show", "algorithm/own.py:Mine")[1]
     assert "Did you mean fedau?" in rollcall(capsys, "show", "fedua")[2]
     assert "must be one of probability/constant, schedule/constant" in rollcall(capsys, "show", "constant")[2]
 

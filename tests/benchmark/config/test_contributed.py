@@ -312,6 +312,38 @@ def test_an_instance_of_a_method_holds_an_array(rates, tmp_path):
     assert simulate(settings, folder=tmp_path).folder is not None
 
 
+TYPED = """
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Literal
+import numpy as np
+from annotated_types import Gt
+from torch import Tensor
+from rollcall.algorithms import FedAvg
+
+@dataclass(frozen=True)
+class Typed(FedAvg):
+    scales: Tensor | None = None
+    table: Path | None = None
+    rows: list[list[float]] | None = None
+    rate: Annotated[float, Gt(0)] | np.ndarray = 1.0
+    of: Literal["uniform", "samples"] | np.ndarray = "uniform"
+"""
+
+
+def test_options_of_types_that_yaml_lacks_come_back_from_the_run_folder(tmp_path):
+    (tmp_path / "typed.py").write_text(TYPED)
+    options = {"scales": torch.tensor([1.0, 2.0]), "table": Path("rows.md"), "rows": [[0.5, 1.5]], "of": "samples"}
+    settings = {"task": QUADRATIC, "rounds": 1, "algorithm": {"name": f"{tmp_path}/typed.py:Typed"} | options}
+    simulate(settings, folder=tmp_path / "run")
+    method = Trial.read(tmp_path / "run" / "trial.yaml").algorithm.build()
+    assert (method.scales.tolist(), method.table, method.rows) == ([1.0, 2.0], Path("rows.md"), [[0.5, 1.5]])
+    assert (method.rate, method.of) == (1.0, "samples")
+    for wrong, said in (({"rate": -3}, "-3 is not allowed; must be greater than 0"), ({"of": "rows"}, "'rows' is not")):
+        with pytest.raises(SettingError, match=f"^algorithm.{min(wrong)}: {said}"):
+            Trial.read(settings | {"algorithm": settings["algorithm"] | wrong})
+
+
 def test_options_of_a_method_that_is_given_as_a_class():
     spec = {"algorithm": Rated, "local": {"lr": 0.1}}
     assert put(spec, "algorithm.power", 0.5)["algorithm"] == {"name": Rated, "power": 0.5}

@@ -139,6 +139,9 @@ panels:
     trial:
       task: {name: digits, clients: 2}
       local: {lr: 0.1}
+    grid:
+      setup:
+        slow: {learning: 0.1}
 """
 
 
@@ -146,7 +149,7 @@ def test_an_error_has_the_line_of_its_setting(tmp_path):
     """Not that of the first key of this name, also in a panel and below a label of an axis."""
     file = tmp_path / "mine.yaml"
     file.write_text(FILE)
-    for point, line in zip(grid_points(Experiment.read(str(file))), (8, 13, 0, 21, 0), strict=True):
+    for point, line in zip(grid_points(Experiment.read(str(file))), (8, 13, 0, 21, 29), strict=True):
         if not line:
             point.trial  # noqa: B018
             continue

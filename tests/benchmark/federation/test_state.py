@@ -1,6 +1,6 @@
 """States as buffers: a checkpoint brings its own number of rows; a state that cannot fit in memory is refused."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import pytest
@@ -32,6 +32,25 @@ def test_a_checkpoint_brings_its_own_number_of_rows(already):
     assert buffers.get().rows.values.tolist() == [[-1, -1], [0, 1], [2, 3]]
     assert buffers.get().rows.place.tolist() == [0, 1, 0, 0, 2]
     assert buffers.get().dense.tolist() == [[1] * 3] * 5
+
+
+@dataclass(frozen=True, kw_only=True)
+class Named:
+    """Fields with names that modules have, by keyword, and one that follows from another."""
+
+    type: Tensor
+    get: Rows
+    sum: float = field(init=False)
+
+    def __post_init__(self):
+        object.__setattr__(self, "sum", self.type.sum().item())
+
+
+def test_fields_may_have_any_names():
+    buffers = StateBuffers(Named(type=torch.ones(2), get=outer(1).rows))
+    buffers.set(Named(type=torch.tensor([2.0, 3.0]), get=outer(1, 4).rows))
+    state = buffers.get()
+    assert (state.type.tolist(), state.get.place.tolist(), state.sum) == ([2.0, 3.0], [0, 1, 0, 0, 2], 5.0)
 
 
 FULL = {"task": {"name": "quadratic", "targets": np.zeros((40, 30))}, "numerics": {"dtype": "float64"}, "rounds": 3}

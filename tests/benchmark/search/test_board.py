@@ -386,6 +386,7 @@ def test_boards_of_the_suite():
         ("grid", {"algorithm": None}, "grid.algorithm: is missing; must have the methods of the board"),
         ("grid", {"seed": [0, 1, 2]}, "grid.seed: too few seeds, 3; must be at least 4, 2 for each search"),
         ("grid", {"seed": None}, "grid.seed: too few seeds, 0; must be at least 4, 2 for each search"),
+        ("trial", {"rounds": None}, "trial.rounds: is missing; it must be given"),
     ],
 )
 def test_a_board_that_lacks_what_its_rule_needs_is_refused(part, change, complaint, tmp_path):
