@@ -205,7 +205,8 @@ class RunFolder:
             self.save_settings(trial)
             self.error_file.unlink(missing_ok=True)
             before, first = self.status, first_status(trial)
-            kept = {key: before[key] for key in (*COUNTED, "signature") if key in before}
+            begun = MADE_BY if self.checkpoint.exists() else ()  # what made the first rounds
+            kept = {key: before[key] for key in (*COUNTED, "signature", *begun) if key in before}
             self._end: dict[str, Any] = {"state": "finished", "finished": trial.rounds}
             self._status = first | kept | {"device": device, "threads": threads, "data": content}
             self._started = time.monotonic() - self._status["seconds"]
@@ -261,7 +262,7 @@ class RunFolder:
                 self.save_settings(trial)
                 status = first_status(trial)
             if status:
-                self._write(**status | {"state": "failed", "error": error})
+                self._write(**status | {"state": "failed", "error": error, "updated": time.time()})
 
     def append(self, row: dict[str, float], seconds: float = 0.0) -> None:
         """Add an evaluation, and the seconds that it took."""
@@ -301,7 +302,10 @@ class RunFolder:
         return self.checkpoint
 
     def resume_at(self, t: int) -> None:
-        """Remove the evaluations of later rounds than t. The resumed run makes them again."""
+        """Remove the evaluations and the seconds of later rounds than t. The resumed run makes them again."""
+        part = min(1.0, max(t, 0) / (self._status["round"] or 1))
+        self._started += (1 - part) * self._status["seconds"]
+        self._evaluating *= part
         text = "".join(f"{json.dumps(row)}\n" for row in self.rows() if row["round"] <= t)
         finished = 0 if t < self._status["finished"] else self._status["finished"]
         self._update(finished=finished, signature=self._signature(text.encode()))  # first: a kill leaves more lines
@@ -506,11 +510,12 @@ def examine(folder: Path) -> list[Finding]:
     if fault := run.altered():
         return lost(fault)
     model = folder / "model.npz"
-    if status.get("finished") and "analysis" not in status.get("settings", {}):
-        fault = fault_of_archive(model) if model.exists() else "missing"
-        if fault:
+    if "analysis" not in status.get("settings", {}):
+        missing = "missing" if status.get("finished") else ""
+        if fault := fault_of_archive(model) if model.exists() else missing:
+            said = "finished" if status.get("finished") else status.get("state")
             advice = "the next run continues from the checkpoint and writes both files again"
-            findings.append(Finding(run.status_file, f"it says finished, but model.npz is {fault}", advice))
+            findings.append(Finding(run.status_file, f"it says {said}, but model.npz is {fault}", advice))
     return findings
 
 
@@ -526,6 +531,9 @@ def _digest(content: bytes) -> str:
 
 COUNTED = ("finished", "diverged", "round", "seconds", "evaluation_seconds")
 """The entries of a status that a run which resumes continues."""
+
+MADE_BY = ("code", "sources", "commit", "versions")
+"""The entries of a status that say what computed a run; of one that resumes, its first rounds."""
 
 
 def first_status(trial: "Spec") -> dict[str, Any]:

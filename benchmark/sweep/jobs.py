@@ -88,14 +88,20 @@ class Sweep:
         grid: Tune's `ResultGrid` of this sweep; None without Ray, or if nothing was left to run.
         failed: the error of each job that failed now, by name.
         diverged: the reason of each job that diverged, by name, now or before.
+        asked: whether this process was asked to stop.
         finished, interrupted, elsewhere, waiting: how many finished now, were interrupted, are run by another process,
             and were not started.
     """
 
     def __init__(
-        self, jobs: Sequence[Job], todo: Sequence[Job], failed: Mapping[str, str] | None = None, grid: Any = None
+        self,
+        jobs: Sequence[Job],
+        todo: Sequence[Job],
+        failed: Mapping[str, str] | None = None,
+        grid: Any = None,
+        asked: bool = False,
     ) -> None:
-        self.jobs, self.todo, self.grid, self.failed = jobs, todo, grid, dict(failed or {})
+        self.jobs, self.todo, self.grid, self.failed, self.asked = jobs, todo, grid, dict(failed or {}), asked
         self.diverged = {job.trial.name: job.folder.status.get("reason", "diverged") for job in jobs if job.diverged}
         left = [job.folder for job in todo if not job.ended and job.trial.name not in self.failed]
         self.finished = sum(job.finished for job in todo)
@@ -231,7 +237,7 @@ def run_job(
     except (Interrupted, InUse):
         return ""
     except (Damaged, Refused) as error:  # the folder keeps its status
-        return str(error)
+        return "" if run.in_use else str(error)  # another process makes its rounds
     except SettingError as error:  # a line for the user
         run.fail(str(error), f"{error}\n", trial)
         return str(error)
@@ -242,11 +248,11 @@ def run_job(
     return ""
 
 
-def run_inline(jobs: Iterable[Job], checkpoint_every: timedelta = CHECKPOINT_EVERY) -> dict[str, str]:
+def run_inline(jobs: Iterable[Job], checkpoint_every: timedelta = CHECKPOINT_EVERY) -> tuple[dict[str, str], bool]:
     """Run one job after another in this process, with all its threads. A job that fails does not stop the others.
 
     After SIGINT or SIGTERM the running trial saves a checkpoint, and no other trial starts. Returns the errors of the
-    jobs that failed, by name.
+    jobs that failed, by name, and whether it was asked to stop.
 
     Raises Interrupted: after a second signal, at once.
     """
@@ -261,4 +267,4 @@ def run_inline(jobs: Iterable[Job], checkpoint_every: timedelta = CHECKPOINT_EVE
                 lost = "Stopped at once. Rounds after the last checkpoint are lost. Rerun the command to resume."
                 raise Interrupted(lost) from None
             errors |= {job.trial.name: error} if error else {}
-    return errors
+        return errors, requested()

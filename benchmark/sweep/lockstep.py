@@ -46,7 +46,7 @@ def run_lockstep(jobs: Sequence[Job], tell: Callable[[str], None] = lambda line:
     for job in jobs:
         groups.setdefault(shared(job.trial) if isinstance(job.trial, Trial) else "", []).append(job)
     alone = groups.pop("", [])
-    errors, done, began = run_inline(alone), 0, process_time()
+    errors, done, began = run_inline(alone)[0], 0, process_time()
     if Sweep(alone, alone, errors).stopped:
         return errors
     for group in groups.values():
@@ -155,7 +155,7 @@ def run_group(jobs: Sequence[Job], requested: Callable[[], bool] = lambda: False
                 while seat.request is not None:
                     seat.resume(on=False)
     if not together:
-        return run_inline(jobs)
+        return run_inline(jobs)[0]
     return {seat.job.trial.name: seat.error for seat in seats if seat.error}
 
 
@@ -223,8 +223,8 @@ def run_trial(seat: Seat) -> None:
         if seat.job.ended:  # another process has run it meanwhile
             return
         records.read()  # raises an error if the folder is damaged, before anything is written
+        run.checkpoint.unlink(missing_ok=True)  # of an interrupted run of `simulate`: it would be resumed later
         with run.running(trial, device=device.type, threads=1, content=federation.content):
-            run.checkpoint.unlink(missing_ok=True)  # of an interrupted run of `simulate`: it would be resumed later
             records.resume_at(-1)
             evaluate()
             while federation.t < trial.rounds and not records.diverged:

@@ -37,8 +37,8 @@ os.environ.setdefault("MLFLOW_HTTP_REQUEST_TIMEOUT", "5")
 os.environ.setdefault("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "1")
 os.environ.setdefault("MLFLOW_SUPPRESS_PRINTING_URL_TO_STDOUT", "true")
 
-COMPLETE = "rollcall.complete"
-"""The tag that is written last: when the folder was last written. A copy that was cut off lacks it."""
+STORE, COMPLETE = "rollcall.store", "rollcall.complete"
+"""Tags: the store of a copy; and, written last, when its folder was last written. A copy that was cut off lacks it."""
 
 STATUS, FILES = "status", ("trial.yaml", "metrics.jsonl")
 """The artifacts that the leaderboard reads, as it reads a run folder. The first is status.json by another name: the
@@ -136,7 +136,8 @@ class Mirror:
         tags = [run.data.tags for run in runs_of(client, self.id)]
         copies = [own for own in tags if COMPLETE in own]
         self.there = {own["rollcall.trial"]: own[COMPLETE] for own in copies}
-        self.finished = {own["rollcall.trial"]: int(own.get("rollcall.finished", 0)) for own in copies}
+        others = [own for own in copies if own.get(STORE) != str(self.store.resolve())]
+        self.finished = {own["rollcall.trial"]: int(own.get("rollcall.finished", 0)) for own in others}
         self.labels: dict[str, dict[str, str]] = {}
         with suppress(OSError, ValueError, KeyError, SettingError):  # the file may be gone or changed
             experiment = Experiment.read(file_of_runs(self.store / self.experiment) or self.experiment)
@@ -153,7 +154,8 @@ class Mirror:
             longer = self.finished.get(run, 0) > folder.finished  # from another store of the same server
             if folder.state_now != "running" and self.there.get(run) != str(status["updated"]) and not longer:
                 self._write(folder, status, client)
-                self.there[run], self.finished[run] = str(status["updated"]), folder.finished
+                self.there[run] = str(status["updated"])
+                self.finished.pop(run, None)  # the copy is of this store now
                 self.written += 1
         except (SettingError, FileNotFoundError, ValueError, KeyError, YAMLError, MlflowException) as error:
             if getattr(error, "error_code", "INVALID_PARAMETER_VALUE") != "INVALID_PARAMETER_VALUE":
@@ -167,7 +169,7 @@ class Mirror:
         labels = self.labels.get(status["digest"], {})
         cell = ", ".join(label for label in labels.values() if label)  # its runs differ in the seed alone
         tags["cell"] = cell or f"{tags['algorithm']} {digest(spec | {'seed': 0})[:6]}"
-        tags["panel"] = labels.get("panel", "")
+        tags |= {"panel": labels.get("panel", ""), STORE: str(self.store.resolve())}
         start, end = (int(1000 * (status["updated"] - seconds)) for seconds in (status["seconds"], 0))  # milliseconds
         params = [Param(allowed(key), text) for key, text in flatten(spec).items()]
         history = folder.history().set_index("round").astype(float)

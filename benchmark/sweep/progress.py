@@ -74,7 +74,7 @@ class View:
         """Read the run folders that have changed since the sweep began, and draw."""
         self.running = 0
         for job, before in list(self.left.items()):
-            with suppress(Damaged):
+            with suppress(Damaged, OSError):  # the next look reads it again
                 status = job.folder.status
                 if status.get("updated") == before.get("updated"):
                     continue

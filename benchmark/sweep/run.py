@@ -139,11 +139,11 @@ def run_jobs(jobs: Sequence["Job"], execution: Execution, table: Callable[[], st
             if todo and execution.executor == "ray":
                 from rollcall.benchmark.sweep.ray_executor import Plan, run_plan
 
-                grid, failed, _ = run_plan(Plan(todo), todo[0].folder.path.parent, execution)
+                grid, failed, asked = run_plan(Plan(todo), todo[0].folder.path.parent, execution)
             else:
-                failed = run_inline(todo, execution.checkpoint_every)
+                failed, asked = run_inline(todo, execution.checkpoint_every)
         view.end(failed)  # two threads must not end the same job
-    return Sweep(jobs, todo, failed, grid)
+    return Sweep(jobs, todo, failed, grid, asked)
 
 
 def run(

@@ -62,7 +62,7 @@ def run(
             _tell(ends, store / plan.experiment.home)
         _tell_ends(ends)
         failed |= bool(ends.failed)
-        interrupted = ends.stopped
+        interrupted = ends.asked
         if interrupted:
             break
     if as_json:
@@ -87,7 +87,8 @@ def _run(plan: Plan, jobs: list["Job"], execution: Execution, redo: bool) -> "Sw
     from rollcall.leaderboard.boards import own_table
 
     before = {job: job.folder.status for job in jobs} if redo else {}
-    changed = [job for job in jobs if job.ended and job.changed and not job.folder.in_use]
+    begun = [job for job in jobs if job.ended or job.folder.checkpoint.exists()]
+    changed = [job for job in begun if job.changed and not job.folder.in_use]
     if changed:
         modules = ", ".join(sorted({module for job in changed for module in job.changed}))
         todo = "run again now" if redo else "results are kept. To run again: --redo-changed"

@@ -181,10 +181,15 @@ def test_what_other_code_computed_is_told_and_redone_on_request(store, tmp_path,
         assert "0 run now, 4 before" in rollcall(capsys, *arguments, "--redo-changed")[1]
     assert files["fedpbc-seed1"].read_text() == again
     files["fedpbc-seed1"].write_text(json.dumps(other))
+    assert f"{told}results are kept" in rollcall(capsys, *arguments, "--rounds", "24")[2]  # also of one that goes on
+    assert json.loads(files["fedpbc-seed1"].read_text())["code"] == other["code"]
+    code = written["fedpbc-seed1"]["code"]
+    arguments += ("--rounds", "24")
+    written = {name: json.loads(file.read_text()) for name, file in files.items()}
     _, out, err = rollcall(capsys, *arguments, "--redo-changed")
     assert (f"{told}run again now" in err, "1 run now, 3 before" in out) == (True, True)
     after = {name: json.loads(file.read_text()) for name, file in files.items()}
-    assert after["fedpbc-seed1"]["code"] == written["fedpbc-seed1"]["code"]
+    assert after["fedpbc-seed1"]["code"] == code
     assert {name for name in after if after[name] == written[name]} == set(files) - {"fedpbc-seed1"}
 
 

@@ -65,6 +65,31 @@ def test_a_status_without_settings_is_examined(tmp_path):
     assert finding.problem == "it says finished, but model.npz is missing"
 
 
+def test_the_model_of_a_diverged_run_is_examined(tmp_path):
+    trial = TRIAL | {"local": {"steps": 2, "lr": 50.0}, "rounds": 200}
+    assert simulate(trial, folder=tmp_path).diverged
+    assert examine(tmp_path) == []
+    cut(tmp_path / "model.npz")
+    (finding,) = examine(tmp_path)
+    assert finding.problem.startswith("it says diverged, but model.npz is ")
+    set_aside(finding.path)
+    assert simulate(trial, folder=tmp_path).diverged
+    assert examine(tmp_path) == []
+
+
+def test_what_a_kill_lost_does_not_count_in_the_seconds_and_the_first_code_stays(tmp_path):
+    """Killed after ten rounds and 100 seconds; the checkpoint has five."""
+    stopped(tmp_path, at=5)
+    status, file = RunFolder(tmp_path).status, tmp_path / "status.json"
+    code = status["code"] | {"algorithms.base": "0123456789"}
+    file.write_text(json.dumps(status | {"round": 10, "seconds": 100.0, "evaluation_seconds": 8.0, "code": code}))
+    assert is_whole(tmp_path)
+    status = RunFolder(tmp_path).status
+    assert 50 <= status["seconds"] < 90
+    assert 4 <= status["evaluation_seconds"] < 7
+    assert status["code"] == code
+
+
 def test_a_damaged_line_is_named(tmp_path):
     (tmp_path / "metrics.jsonl").write_text('{"round": 0}\n{"rou\n{"round": 10}\n')
     with pytest.raises(Damaged, match=r"metrics.jsonl is damaged \(line 2 is not an evaluation\)"):

@@ -1,5 +1,7 @@
 """Trials that fail before their run starts, damaged folders, memory; metrics that no trial records."""
 
+import os
+import signal
 from datetime import timedelta
 
 import numpy as np
@@ -14,7 +16,7 @@ from rollcall.benchmark.config.trial import Analysis
 from rollcall.benchmark.federation.build import build
 from rollcall.benchmark.federation.run_folder import Damaged, RunFolder
 from rollcall.benchmark.sweep import jobs
-from rollcall.benchmark.sweep.jobs import check_metrics, recorded, run_job
+from rollcall.benchmark.sweep.jobs import Job, check_metrics, recorded, run_inline, run_job
 from rollcall.benchmark.sweep.run import Execution, run_jobs
 
 TRIAL = Trial.read(TINY["trial"] | {"algorithm": "fedavg", "seed": 3})
@@ -79,6 +81,8 @@ def test_fewer_rounds_than_are_saved_leave_the_folder_as_it_is(store):
     shorter = run_job(TRIAL.model_copy(update={"rounds": 2}), folder.path, lambda: False)
     assert shorter == "rounds: 2 is not allowed; must be at least 5, already done"
     assert {file.name: file.read_bytes() for file in folder.path.iterdir()} == files
+    with folder.locked():  # as another process does that makes them
+        assert run_job(TRIAL.model_copy(update={"rounds": 2}), folder.path, lambda: False) == ""
     assert (tried(folder), folder.state) == ("", "finished")
     assert np.array_equal(folder.models()["model"], simulate(TRIAL).model)
 
@@ -106,6 +110,19 @@ def test_every_column_of_the_history_is_known_or_begins_with_a_known_name(trial)
     names, history = recorded(build(trial)), simulate(trial).history
     assert all(any(f"{column}/".startswith(f"{name}/") for name in names) for column in history if column != "round")
     assert {name.partition("/")[0] for name in names} == {column.partition("/")[0] for column in history} - {"round"}
+
+
+def test_no_other_job_starts_after_a_signal(store, monkeypatch):
+    def interrupted(trial, folder, stop, *_):
+        began.append(trial.name)
+        os.kill(os.getpid(), signal.SIGINT)
+        return ""
+
+    began, both = [], [Job(TRIAL.model_copy(update={"seed": seed}), "tiny", store) for seed in (0, 1)]
+    monkeypatch.setattr(jobs, "run_job", interrupted)
+    assert (run_inline(both), len(began)) == (({}, True), 1)
+    monkeypatch.setattr(jobs, "run_job", lambda *_: "")
+    assert run_inline(both) == ({}, False)
 
 
 def test_an_executor_is_ray_or_inline():

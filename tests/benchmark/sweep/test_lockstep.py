@@ -131,7 +131,9 @@ def test_a_group_that_cannot_run_together_has_all_threads(tmp_path, monkeypatch)
     settings = {"task": task, "evaluation": {"every": 3}}
     jobs = [Job(trial("fedavg", rate, **settings), "buffers", tmp_path) for rate in (0.1, 0.3)]
     threads, seen = torch.get_num_threads(), []
-    monkeypatch.setattr(lockstep, "run_inline", lambda some: seen.append((len(some), torch.get_num_threads())) or {})
+    monkeypatch.setattr(
+        lockstep, "run_inline", lambda some: seen.append((len(some), torch.get_num_threads())) or ({}, False)
+    )
     torch.set_num_threads(2)
     try:
         run_group(jobs)

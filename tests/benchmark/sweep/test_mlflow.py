@@ -10,7 +10,7 @@ from command import TINY, rollcall
 from lightning.pytorch import Callback
 
 from rollcall import Trial, simulate
-from rollcall.benchmark.federation.run_folder import RunFolder
+from rollcall.benchmark.federation.run_folder import RunFolder, remove
 from rollcall.benchmark.sweep.mlflow_copy import Mirror, address, shown
 from rollcall.leaderboard.runs import own
 from rollcall.leaderboard.runs import served as read
@@ -146,6 +146,18 @@ def test_a_shorter_run_of_another_store_leaves_the_copy_of_a_longer_one(tmp_path
     made(tmp_path / "other", rounds=24)
     mirror.look()
     assert [entry.data.tags["rollcall.finished"] for entry in entries(mirror)] == ["24"]
+
+
+def test_a_run_that_was_done_again_in_its_store_is_copied_as_it_is(store):
+    folder = made(store, rounds=20)
+    mirror = looked(store)
+    remove(folder.path)
+    folder = made(store, rounds=12)
+    mirror.look()
+    assert [entry.data.tags["rollcall.finished"] for entry in entries(mirror)] == ["12"]
+    folder.fail("OSError: no device", "trace")
+    assert looked(store).written == 1
+    assert [entry.info.status for entry in entries(mirror)] == ["FAILED"]
 
 
 def test_a_store_that_was_moved_has_its_copies_with_it(tmp_path):

@@ -6,6 +6,7 @@ import pytest
 from rich.console import Console
 
 from rollcall import Trial, simulate
+from rollcall.benchmark.federation.run_folder import RunFolder
 from rollcall.benchmark.process import Interrupted
 from rollcall.benchmark.sweep.jobs import Job, Sweep
 from rollcall.benchmark.sweep.progress import View
@@ -22,7 +23,7 @@ def jobs_of(store, count, **changes):
     return [Job(Trial.read(TRIAL | changes | {"seed": seed}), "tiny", store) for seed in range(count)]
 
 
-def test_every_trial_is_counted_once(tmp_path, console):
+def test_every_trial_is_counted_once(tmp_path, console, monkeypatch):
     jobs = jobs_of(tmp_path, 6)
     before, good, bad, cut, away, _ = jobs
     simulate(before.trial, folder=before.folder.path)
@@ -36,6 +37,9 @@ def test_every_trial_is_counted_once(tmp_path, console):
         view.look()
         assert (task.completed, task.description) == (14, "1/6 trials, 1 running")
     bad.folder.fail("ValueError: x", "trace", bad.trial)
+    with monkeypatch.context() as patch:  # a network folder is away for a moment
+        patch.setattr(RunFolder, "status", property(lambda folder: (_ for _ in ()).throw(OSError(116, "Stale"))))
+        view.look()
     view.look()
     view.look()  # nothing has changed, so nothing is told twice
     with pytest.raises(Interrupted), cut.folder.running(cut.trial, device="cpu", threads=1):

@@ -217,7 +217,7 @@ def test_ray_dies_and_starts_again_as_often_as_retries_allow(tmp_path, one_ray):
     assert (ends.interrupted, ends.failed) == (2, {})
     assert elsewhere == [True, False] * 6  # every address of 127.0.0.0/8 reaches what listens on all interfaces
     slow.unlink()
-    assert run_inline(jobs) == {}
+    assert run_inline(jobs) == ({}, False)
 
     done = [line.split() for line in (tmp_path / "rounds").read_text().splitlines()]
     for job, mifa in zip(jobs, trials(tmp_path, rounds=1200, local={}, algorithm="mifa"), strict=True):
