@@ -323,20 +323,32 @@ def caption(standing: Standing, baseline: str) -> str:
         parts += [f"{name}: searches whose samples all diverged, which count 0: {lost}"] if lost else []
     if edges := at_edges(standing):
         parts.append(
-            f"searches that ended at an edge of the space, where more than a tenth (by chance 5 % of a range): {edges}"
+            "searches that ended at an edge of the space, where more than a tenth, and than twice the share of all "
+            f"samples there: {edges}"
         )
     return "; ".join(parts)
 
 
 def at_edges(standing: Standing) -> str:
-    """The methods with best samples at an edge of the space in more than a tenth of their searches, twice chance."""
+    """The methods with best samples at an edge of the space in more than a tenth of their searches.
+
+    All methods have the same draws. So it must also be more than twice the share of all samples at this edge.
+    """
     texts = []
     for name, entry in standing.entries.items():
         searches = [one for cells in entry.cells.values() for one in cells if one.best is not None]
         chosen = [one.samples[one.best].settings for one in searches if one.best is not None]
         domains = {path: domain(path, written) for path, written in entry.space.items()}
-        edges = Counter((path, domains[path].edge(value)) for point in chosen for path, value in point.items())
-        often = sorted(where for where, count in edges.items() if where[1] and count > 0.1 * len(chosen))
+        drawn = [sample.settings for one in searches for sample in one.samples]
+        edges, among = (
+            Counter((path, domains[path].edge(value)) for point in points for path, value in point.items())
+            for points in (chosen, drawn)
+        )
+        often = sorted(
+            where
+            for where, count in edges.items()
+            if where[1] and count / len(chosen) > max(0.1, 2 * among[where] / len(drawn))
+        )
         counts = [f"{path.removeprefix('algorithm.')} {side} {edges[path, side]}" for path, side in often]
         texts += [f"{name} {', '.join(counts)}"] if counts else []
     return "; ".join(texts)
@@ -481,9 +493,11 @@ def as_data(standing: Standing) -> dict[str, Any]:
 def verdicts(standing: Standing) -> dict[str, tuple[str, str]]:
     """The verdict on each expectation that the entries allow, and what was measured.
 
-    They are about the methods of the board; one of the user's own does not count. What is said of all methods is `open`
-    while a missing entry can change it.
+    They are about the suite's boards and their methods; one of the user's own does not count. What is said of all
+    methods is `open` while a missing entry can change it.
     """
+    if standing.board.name not in ("standard/digits", "standard/fashion"):
+        return {}
     of_board = {name: entry for name, entry in standing.entries.items() if name in standing.board.methods}
     standing = replace(standing, entries=of_board)
     values, found = standing.values, {}
@@ -496,7 +510,7 @@ def verdicts(standing: Standing) -> dict[str, tuple[str, str]]:
         found["nothing to correct"] = (verdict, f"{top} {lead}, the interval that {end} highest")
     if "fedavg_known" in coupled:
         one = (coupled["fedavg_known"].mean, coupled["fedavg_known"].half)
-        speaks = standing.board.experiment.base  # the larger board extends the smaller one
+        speaks = standing.board.name == "standard/fashion"
         found["knowledge pays"] = (side(*one, MARGIN) if speaks else "not about this board", points(one, "+", MARGIN))
     pair = ["mifa", "fedvarp"]
     if all({"fedavg", *pair} <= {*values.get(name, ())} for name in ("absences", "coupled")):

@@ -75,7 +75,11 @@ class Report(Settings):
     x: str = Field(
         "round", description="the x axis of the curves: `round`, `gradients`, `floats`, `seconds`, or an axis"
     )
-    log: tuple[Literal["x", "y"], ...] = Field((), description="axes of the figure with a logarithmic scale")
+    log: tuple[Literal["x", "y"], ...] = Field(
+        (),
+        description="axes of the figure with a logarithmic scale; with y, claims about a single cell are judged by "
+        "geometric means",
+    )
 
 
 Scheduler = Literal["none", "asha", "median", "hyperband"]

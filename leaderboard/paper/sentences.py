@@ -138,6 +138,8 @@ def _evidence(result: ClaimResult) -> Iterator[str]:
         of_two = {", difference": claim.minus, ", ratio": claim.over, ", step": claim.along}
         relation = next((text for text, other in of_two.items() if other is not None), "")
         relation += f", exponent over {claim.slope}" if claim.slope is not None else ""
+        geometric = any(isinstance(place.quantity, Estimate) and place.quantity.logarithmic for place in known)
+        relation += ", geometric mean" if geometric else ""
         bounds = {"at least": claim.least, "at most": claim.most}
         within = " and ".join(f"{text} {unit.stated(one)}" for text, one in bounds.items() if one is not None)
         own = "final value" if claim.over_round == "final" else f"value after round {claim.over_round}"

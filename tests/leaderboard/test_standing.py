@@ -246,6 +246,12 @@ def test_the_caption_counts_the_searches_at_each_edge_of_the_space():
         best["equal"].append(search.model_copy(update={"samples": samples}))
     only = Standing(shown.board, {"fedavg": one.model_copy(update={"cells": best})})
     assert caption(only, "fedavg").endswith("fedavg local.lr lower 2, local.lr upper 1, server.lr upper 1")
+    # Where all samples are at an edge, a best one there says nothing.
+    there = {"local.lr": 0.01, "server.lr": 1.0}
+    alike = [one.model_copy(update={"settings": there}) for one in best["equal"][0].samples]
+    best = {"equal": [one.model_copy(update={"samples": alike}) for one in best["equal"]]}
+    only = Standing(shown.board, {"fedavg": one.model_copy(update={"cells": best})})
+    assert "edge" not in caption(only, "fedavg")
 
 
 def test_the_facts_on_conditions():
