@@ -323,8 +323,8 @@ def caption(standing: Standing, baseline: str) -> str:
         parts += [f"{name}: searches whose samples all diverged, which count 0: {lost}"] if lost else []
     if edges := at_edges(standing):
         parts.append(
-            "searches that ended at an edge of the space, where more than a tenth, and than twice the share of all "
-            f"samples there: {edges}"
+            "searches whose best sample is at an edge of the space, named where their share is above a tenth and above "
+            f"twice the share of all samples there: {edges}"
         )
     return "; ".join(parts)
 

@@ -1,7 +1,7 @@
 """Minimum separation: a unit pauses after each participation [Sun et al. 2025, section 2].
 
-Sets follow the `product` law (Proposition 1(2); section 3 of the paper, before Proposition 1, says the sum). pi_R is
-the share of rounds in which a unit is drawn, so it sums to B.
+The B units of a round follow the `product` law (Proposition 1(2); section 3 of the paper, before Proposition 1, says
+the sum). pi_R is the share of rounds in which a unit is drawn, so it sums to B.
 
 **The stationary law.** The state is the list S_1, ..., S_R of the sets drawn in the last R
 rounds. Write S for their union, S^c for the other units, and e_B(S^c) for the sum over all B-subsets U of S^c of

@@ -244,6 +244,11 @@ class Holdings(Sequence[Int[np.ndarray, "_"]]):
         return self._rows[end - self.sizes[client] : end]
 
 
+def cast(samples: Samples, dtype: torch.dtype) -> Samples:
+    """The columns; those of floating-point numbers have this type."""
+    return tuple(column.to(dtype) if column.is_floating_point() else column for column in samples)
+
+
 class ClientData(LightningDataModule):
     """The splits of a data set, with the training split partitioned among clients.
 
@@ -326,10 +331,7 @@ class ClientData(LightningDataModule):
     def cast(self, dtype: torch.dtype) -> "ClientData":
         """A copy whose columns of floating-point numbers have this type; these data stay as they are."""
         made = copy.copy(self)
-        made.splits = {
-            split: tuple(column.to(dtype) if column.is_floating_point() else column for column in samples)
-            for split, samples in self.splits.items()
-        }
+        made.splits = {split: cast(samples, dtype) for split, samples in self.splits.items()}
         return made
 
     def check(self, task: Task) -> None:

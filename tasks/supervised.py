@@ -16,7 +16,17 @@ from torch import Tensor, nn
 from torch.nn.functional import cross_entropy, mse_loss
 from torch.utils.data import Dataset, TensorDataset, default_collate
 
-from rollcall.tasks.base import ClientData, EmptyClients, Samples, Task, evaluating, need_least, need_shares, one_line
+from rollcall.tasks.base import (
+    ClientData,
+    EmptyClients,
+    Samples,
+    Task,
+    cast,
+    evaluating,
+    need_least,
+    need_shares,
+    one_line,
+)
 from rollcall.tasks.metrics import METRICS, Accumulated
 from rollcall.tasks.partitions import PARTITIONS, Partition, Parts, iid, made_by, made_parts, realised, rows_of
 from rollcall.tasks.streams import stream, torch_stream
@@ -143,9 +153,9 @@ class Supervised:
             must = "a torch module with parameters to train, or a function from the seed to one"
             raise ValueError(f"network: {network!r} is not allowed; must be {must}")
         dtype = next(made.parameters()).dtype
-        self.splits = {"train": _cast(samples, dtype)}
+        self.splits = {"train": cast(samples, dtype)}
         if test is not None:
-            self.splits["test"] = _cast(_columns(test, "test"), dtype)
+            self.splits["test"] = cast(_columns(test, "test"), dtype)
             _check_test(self.splits["train"], self.splits["test"], self.classes)
         self._check(made)
         self.names, self.owners = _owners(owners or {}, self.splits)
@@ -334,11 +344,6 @@ def _columns(source: Any, name: str) -> Samples:
         column if column.is_floating_point() or column.is_complex() or kept else column.long()
         for column, kept in zip(columns, pixels, strict=True)
     )
-
-
-def _cast(samples: Samples, dtype: torch.dtype) -> Samples:
-    """Floating-point columns in the type of the network's parameters."""
-    return tuple(column.to(dtype) if column.is_floating_point() else column for column in samples)
 
 
 def _metrics(metrics: Mapping[str, Any] | Sequence[Any]) -> tuple[dict[str, Loss], dict[str, Accumulated]]:

@@ -23,7 +23,15 @@ import numpy as np
 from pydantic import BaseModel, BeforeValidator, ConfigDict, PlainValidator, TypeAdapter, ValidationError, create_model
 
 from rollcall.benchmark.config.base import DATA_FILES, for_pydantic
-from rollcall.benchmark.config.errors import CompleteError, SettingError, SourceError, from_pydantic, in_yaml, listed
+from rollcall.benchmark.config.errors import (
+    CompleteError,
+    SettingError,
+    SourceError,
+    allowed,
+    from_pydantic,
+    in_yaml,
+    listed,
+)
 from rollcall.benchmark.config.source import (
     SUITE,
     Source,
@@ -501,7 +509,7 @@ def read_option(kind: str, members: tuple[Any, ...], value: Any) -> Any:
                 return TypeAdapter(member).validate_python(value, strict=True)
             except ValidationError as error:
                 if not isinstance(value, str):  # which may name a file
-                    raise ValueError(error.errors()[0]["msg"].replace("Input should be", "must be")) from None
+                    raise ValueError(allowed(error.errors()[0])) from None
     if isinstance(value, int | float) and float in members:
         return float(value)
     if (value is None and NoneType in members) or (isinstance(value, int) and int in members):

@@ -83,8 +83,8 @@ def from_pydantic(error: ValidationError) -> SettingError:
         return SettingError(f"{field}: {cause}")
     if first["type"] == "missing":
         return SettingError(f"{field}: is missing; it must be given")
-    also = [_allowed(one).removeprefix("must be ") for one in others if _field(one) == field]  # of a union
-    must = " or ".join([str(cause or _allowed(first)), *also])
+    also = [allowed(one).removeprefix("must be ") for one in others if _field(one) == field]  # of a union
+    must = " or ".join([str(cause or allowed(first)), *also])
     return SettingError(f"{field}: {in_yaml(first['input'])} is not allowed; {must}")
 
 
@@ -92,7 +92,8 @@ def _field(error: ErrorDetails) -> str:
     return ".".join(str(part) for part in error["loc"] if not MARK.fullmatch(str(part)))
 
 
-def _allowed(error: ErrorDetails) -> str:
+def allowed(error: ErrorDetails) -> str:
+    """What pydantic would allow, in our words."""
     if error["type"] == "too_short":
         return f"must have {error['ctx']['min_length']} or more values"
     if error["type"] == "too_long":

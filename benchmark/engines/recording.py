@@ -79,14 +79,11 @@ def record(function: Kernels, tensors: Sequence[Tensor]) -> Kernels:
 
     Views and products without effect are left out, too: they take as long as small kernels.
     """
-    recorder = Recorder(
-        function, [tensor.detach() for tensor in tensors]
-    )  # objects of their own, also where two are one
+    inputs = [tensor.detach() for tensor in tensors]  # objects of their own, also where two are one
+    recorder = Recorder(function, inputs)
     if recorder.constants:
-        other = Recorder(
-            function, [tensor + 1 if tensor.is_floating_point() else tensor.detach() for tensor in tensors]
-        )
-        if not same_bits([*recorder.constants.values()], [*other.constants.values()]):
+        others = [one + 1 if one.is_floating_point() else one for one in inputs]
+        if not same_bits([*recorder.constants.values()], [*Recorder(function, others).constants.values()]):
             raise ValueError("what seems a constant depends on the tensors")
     graph = recorder.graph
     for node in graph.nodes:

@@ -77,7 +77,8 @@ class Job:
         named = own_code(load_yaml(self.folder.settings)) if self.trial.sources else ()
         ran = self.folder.status.get("sources", {}).values()
         files = {Path(one.rpartition(":")[0]) for one in named if ".py:" in one}
-        return any(not one.is_file() or Source(str(one), decoded(one)).digest[:10] not in ran for one in files)
+        is_other = (not one.is_file() or Source(str(one), decoded(one)).digest[:10] not in ran for one in files)
+        return bool(ran) and any(is_other)  # earlier versions recorded none
 
 
 class Sweep:
