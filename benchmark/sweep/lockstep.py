@@ -56,10 +56,10 @@ def run_lockstep(jobs: Sequence[Job], tell: Callable[[str], None] = lambda line:
                 errors |= run_group(part, requested)
             if Sweep(part, part, errors).stopped:
                 return errors
-            done += len(part)
+            done += sum(job.ended or job.trial.name in errors for job in part)  # the others run elsewhere
             left = len(jobs) - len(alone) - done
-            pace = (process_time() - began) / done
-            time = f"; about {duration(pace * left)} of one core left" if left else ""
+            pace = (process_time() - began) / max(done, 1)
+            time = f"; about {duration(pace * left)} of one core left" if done and left else ""
             tell(f"{len(alone) + done} of {counted(len(jobs), 'trial')}{time}")
     return errors
 

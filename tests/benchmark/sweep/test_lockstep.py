@@ -65,6 +65,15 @@ def test_a_trial_that_another_process_has_run_meanwhile_is_left_alone(tmp_path, 
     assert status == [jobs[1].folder.status]
 
 
+def test_one_that_another_process_runs_is_not_in_the_pace(tmp_path):
+    jobs = [Job(trial("fedavg", 0.1, seed=seed), "together", tmp_path) for seed in (1, 2, 3)]
+    lines = []
+    with RunFolder(jobs[0].folder.path).locked():
+        assert run_lockstep(jobs, lines.append) == {}
+    assert [line.partition(";")[0] for line in lines] == ["0 of 3 trials", "1 of 3 trials", "2 of 3 trials"]
+    assert [" of one core left" in line for line in lines] == [False, True, True]
+
+
 def test_a_group_leaves_no_models_in_memory(tmp_path):
     """Python alone would find them late: the next groups of a search would add theirs."""
     with no_federation_left():
