@@ -51,7 +51,7 @@ class FedAWE(Algorithm[StaleModels]):
         clip: largest norm of the mean step of the active clients, before eta_g. Default: no limit.
     """
 
-    eta_g: float = 1.0
+    eta_g: Positive = 1.0
     clip: Positive | None = None
 
     needs = ("plain_server",)

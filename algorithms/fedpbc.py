@@ -32,7 +32,7 @@ from dataclasses import dataclass
 from jaxtyping import Float
 from torch import Tensor
 
-from rollcall.algorithms.base import Algorithm, LocalWork, Properties, Round, Vector
+from rollcall.algorithms.base import Algorithm, LocalWork, Positive, Properties, Round, Vector
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ class FedPBC(Algorithm[LocalModels]):
         eta_g: factor of each client's own update.
     """
 
-    eta_g: float = 1.0
+    eta_g: Positive = 1.0
 
     needs = ("plain_server",)
     search_space = "eta_g=loguniform(0.3,3)"

@@ -352,12 +352,19 @@ def longest(runs: Iterable[Run]) -> dict[str, Run]:
 
 
 def archived(table: Path) -> list[Run]:
-    """The runs of an archive's table; none without the file."""
+    """The runs of an archive's table; none without the file.
+
+    Raises SettingError: the table, or the file of its settings, cannot be read.
+    """
     if not table.exists():
         return []
-    origins = json.loads(lzma.decompress(settings_file(table).read_bytes()))
+    settings = settings_file(table)
+    try:
+        origins = json.loads(lzma.decompress(settings.read_bytes()))
+        rows = pd.read_csv(table, dtype={"trial": str})  # a digest may look like a number
+    except (EOFError, OSError, lzma.LZMAError, ValueError) as error:
+        raise SettingError(f"{table}: cannot be read with {settings.name} ({error}); restore both files") from None
     common = origins["common"]
-    rows = pd.read_csv(table, dtype={"trial": str})  # a digest may look like a number
     rows = rows.sort_values("trial", kind="stable")
     of, evaluations = rows.pop("trial").to_numpy(str), rows.set_index("round")
     digests, starts = np.unique(of, return_index=True)

@@ -60,6 +60,7 @@ def record(model: Participation, rounds: int) -> Bool[np.ndarray, "T m"]:
 def write(mask: Bool[np.ndarray, "T m"], path: str | Path) -> None:
     """Write a mask, true where a client is active, so that `trace` replays it; the ending of the path is the format."""
     path = Path(path)
+    path.parent.mkdir(parents=True, exist_ok=True)
     if path.suffix == ".npy":
         np.save(path, mask)
     elif path.suffix == ".npz":

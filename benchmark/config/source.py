@@ -65,7 +65,7 @@ def decoded(file: Path) -> str:
     Raises SourceError: it is not in UTF-8.
     """
     try:
-        return file.read_bytes().decode()
+        return file.read_bytes().decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise SourceError(f"{file}: is not in UTF-8 (byte {error.start}); save it so") from None
 

@@ -1,8 +1,8 @@
 """Settings as text: YAML files, values on the command line, and commands, numbers and times in messages.
 
-In YAML as Rollcall reads and writes it, `1e-2` is a number, `on` and `no` are text, a key such as `1e3` or `null` is
-the text that is written, and a mapping has no key twice. PyYAML follows YAML 1.1, in which a number with an exponent
-needs a point and a sign, `1.0e-2`, and `on` is true.
+In YAML as Rollcall reads and writes it, `1e-2` is a number, `on`, `no` and dates are text, a key such as `1e3` or
+`null` is the text that is written, and a mapping has no key twice. PyYAML follows YAML 1.1, in which a number with an
+exponent needs a point and a sign, `1.0e-2`, and `on` is true.
 """
 
 import os
@@ -24,8 +24,6 @@ else:
 
 CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 """Control characters besides tab and newline. A terminal would obey them."""
-
-EXPONENT = re.compile(r"[-+]?([0-9]+\.?[0-9]*|\.[0-9]+)[eE][-+]?[0-9]+$")
 
 
 class _Loader(FastLoader):
@@ -57,18 +55,24 @@ class _Dumper(yaml.SafeDumper):
     """Quotes a text that would be read as a number."""
 
 
-BOOL, INT = "tag:yaml.org,2002:bool", "tag:yaml.org,2002:int"
+BOOL, INT, FLOAT, DATE = (f"tag:yaml.org,2002:{kind}" for kind in ("bool", "int", "float", "timestamp"))
 
 WHOLE = re.compile(r"[-+]?(0|[1-9][0-9_]*)$")
 """A whole number. In YAML 1.1, 010 is 8 and 1:30 is 90; here they are texts, and are written in quotes."""
 
-for _kind, _own in ((_Loader, (BOOL, INT)), (_Dumper, (BOOL,))):
+REAL = re.compile(
+    r"[-+]?([0-9][0-9_]*\.[0-9_]*|\.[0-9][0-9_]*)([eE][-+]?[0-9]+)?$|[-+]?[0-9][0-9_]*[eE][-+]?[0-9]+$"
+    r"|[-+]?\.(inf|Inf|INF)$|\.(nan|NaN|NAN)$"
+)
+"""A number with a point or an exponent, infinity, or not a number. In YAML 1.1, 1:30.5 is 90.5; here it is a text."""
+
+for _kind, _own in ((_Loader, (BOOL, INT, FLOAT, DATE)), (_Dumper, (BOOL,))):
     _kind.yaml_implicit_resolvers = {
         first: [pair for pair in pairs if pair[0] not in _own] for first, pairs in _kind.yaml_implicit_resolvers.items()
     }
     _kind.add_implicit_resolver(BOOL, re.compile("(?i:true|false)$"), list("tTfF"))
     _kind.add_implicit_resolver(INT, WHOLE, list("+-0123456789"))
-    _kind.add_implicit_resolver("tag:yaml.org,2002:float", EXPONENT, list("+-.0123456789"))
+    _kind.add_implicit_resolver(FLOAT, REAL, list("+-.0123456789"))
 
 
 def parsed(text: str) -> Any:
@@ -76,7 +80,12 @@ def parsed(text: str) -> Any:
 
     Raises yaml.YAMLError: it is not YAML. Raises SettingError: a mapping has a key twice, or a control character.
     """
-    return yaml.load(text, _Loader)
+    try:
+        return yaml.load(text, _Loader)
+    except SettingError:
+        raise
+    except (ValueError, KeyError, AttributeError) as error:  # of PyYAML: `!!int x`, a number of 5,000 digits
+        raise yaml.YAMLError(str(error)) from None
 
 
 PARTS = {"task", "participation", "clock", "algorithm", "local", "server", "evaluation", "numerics"}

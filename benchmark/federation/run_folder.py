@@ -71,7 +71,7 @@ class Damaged(SettingError):
 STATUS_TYPES: Mapping[str, tuple[type, ...]] = {
     **dict.fromkeys(("rounds", "finished"), (int,)),
     **dict.fromkeys(("round", "seconds", "updated"), (float, int)),
-    **dict.fromkeys(("signature", "sources", "code"), (dict,)),
+    **dict.fromkeys(("signature", "sources", "code", "settings"), (dict,)),
     "diverged": (int, type(None)),
 }
 """The types of some entries of status.json."""
@@ -105,6 +105,9 @@ class RunFolder:
         for key, kinds in STATUS_TYPES.items():
             if not isinstance(status.get(key, kinds[0]()), kinds):
                 raise Damaged(self.status_file, f"{key} is {status[key]!r}")
+        signed = status.get("signature")
+        if signed and not (isinstance(signed.get("rows"), int) and "metrics" in signed):
+            raise Damaged(self.status_file, f"signature is {signed!r}")
         return status
 
     @property
@@ -232,7 +235,7 @@ class RunFolder:
         """
         status, lines = self.status, self._lines()
         signed = status.get("signature", {})
-        if "rows" not in signed:
+        if not signed:
             return ""
         ended = status.get("state") in ("finished", "diverged")
         if len(lines) < signed["rows"] or (ended and len(lines) > signed["rows"]):

@@ -46,7 +46,7 @@ def read(store: Path, experiment: str = "") -> list[dict[str, Any]]:
             rate = done / status["seconds"] if done else None
             row |= {"state": run.state_now, "round": done, "rounds": rounds, "rate": rate}
             row["seconds_left"] = (rounds - done) / rate if rate else None
-        except (OSError, ValueError, KeyError, TypeError):
+        except (OSError, ValueError, KeyError, TypeError, ArithmeticError):
             row["state"] = "damaged"
         rows.append(row)
     return rows

@@ -200,7 +200,7 @@ def file_of_runs(folder: Path) -> str:
     """The experiment file that the runs in a folder belong to; empty if it is not known, or not on this machine."""
     try:
         file = str(json.loads((folder / RECORD).read_text())["file"])
-    except (OSError, ValueError, KeyError):
+    except (OSError, ValueError, KeyError, TypeError):
         return ""
     return file if Path(file).is_file() else ""
 

@@ -313,7 +313,11 @@ def _grids(store: Path) -> Iterator[tuple[PaperExperiment, set[str]]]:
     records = [*store.glob(f"*/{RECORD}"), *store.glob(f"*/*/{RECORD}")]
     files = [file for record in records if (file := file_of_runs(record.parent))]
     for name in dict.fromkeys([*names(), *(file for file in files if LIBRARY not in Path(file).parents)]):
-        experiment = PaperExperiment.read(name)
+        try:
+            experiment = PaperExperiment.read(name)
+        except SettingError as error:  # a file of the user's, which was not asked for
+            say(f"left out: {error}", err)
+            continue
         grids = [experiment.axes, *(variant.grid for variant in experiment.variants.values())]
         known = {PAPER, *experiment.variants, *(label for grid in grids for axis in grid.values() for label in axis)}
         if not experiment.is_board:

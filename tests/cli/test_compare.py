@@ -31,6 +31,15 @@ def test_two_methods_in_an_experiment_and_in_its_variants(file, capsys):
     assert (data["overall"]["cells"], data["overall"]["better"]) == (2, 2)
 
 
+def test_a_broken_file_of_ones_own_is_left_out_unless_it_is_asked_for(file, capsys):
+    assert rollcall(capsys, "run", file, "--executor", "inline")[0] == 0
+    Path(file).write_text("trial: [1")
+    code, _, err = rollcall(capsys, "compare", "fedavg", "mifa")
+    assert code == 0
+    assert err.startswith(f"left out: {file}: is not YAML")
+    assert rollcall(capsys, "compare", "fedavg", "mifa", file)[0] == 2
+
+
 def test_a_board_compares_its_methods_itself(capsys):
     code, _, err = rollcall(capsys, "compare", "mifa", "fedavg", "standard/digits")
     assert code == 2

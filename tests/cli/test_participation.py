@@ -36,7 +36,7 @@ def test_a_recorded_roll_call_replays(tmp_path, capsys):
         path.write_text(yaml.safe_dump({"clients": 5, "seed": 3, "participation": participation}))
         return str(path)
 
-    model, file = spec(name="markov", probability=0.3), tmp_path / "trace.csv"
+    model, file = spec(name="markov", probability=0.3), tmp_path / "new" / "trace.csv"
     code, _, err = rollcall(capsys, "participation", model, "--rounds", "40", "--record", str(file))
     assert (code, err) == (0, f"40 rounds: {file}\n")
     (original, _), (replay, _) = model_of(model), model_of(spec(name="trace", mask=str(file)))

@@ -9,11 +9,11 @@ import pandas as pd
 import pytest
 from command import TINY, rollcall, write
 
-from rollcall import Trial, simulate
+from rollcall import SettingError, Trial, simulate
 from rollcall.benchmark.config.metric import Metric
 from rollcall.benchmark.config.trial import Evaluation
 from rollcall.benchmark.federation.run_folder import RunFolder
-from rollcall.leaderboard.runs import Run, archive, own, unarchive
+from rollcall.leaderboard.runs import PACKAGE, Run, archive, archived, own, settings_file, unarchive
 from tests.support.results import COMPARED, ends, keep, runs
 
 HISTORY = {"a": [8.0, 4.0, 2.0, 1.0], "b": [0.0, 0.5, math.nan, 1.0], "cost/floats_up": [50.0, 100.0, 150.0, 200.0]}
@@ -149,6 +149,20 @@ def test_results_are_kept_and_read_again(tmp_path):
     archive(made[:1], "paper/fig", ["test/accuracy"], tmp_path)  # the others stay
     assert file.read_bytes() == before
     assert unarchive("paper/other", tmp_path) == []
+
+
+@pytest.mark.parametrize("content", [b"", b"other", "half"])
+@pytest.mark.parametrize("of", [Path, settings_file])
+def test_an_archive_that_was_cut_off_is_refused_in_one_line(content, of, tmp_path):
+    table = tmp_path / "quickstart.csv.xz"
+    for file in (table, settings_file(table)):
+        file.write_bytes((PACKAGE / file.name).read_bytes())
+    whole = of(table).read_bytes()
+    of(table).write_bytes(whole[: len(whole) // 2] if content == "half" else content)
+    with pytest.raises(
+        SettingError, match=r"quickstart.csv.xz: cannot be read with quickstart.json.xz \(.*restore both"
+    ):
+        archived(table)
 
 
 def test_a_full_disk_leaves_the_archive_as_it_was(tmp_path, monkeypatch):

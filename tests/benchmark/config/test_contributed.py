@@ -289,6 +289,10 @@ def test_a_default_that_a_factory_makes_and_a_file_in_another_encoding(tmp_path)
     listed = Trial.read(spec | {"algorithm": f"{tmp_path}/listed.py:Listed"})
     assert listed.complete()["algorithm"]["rates"] == [0.5, 1.0]
     (tmp_path / "latin.py").write_bytes("# für\n".encode("latin-1") + LISTED.encode())
+    (tmp_path / "marked.py").write_bytes(LISTED.encode("utf-8-sig"))  # as some editors write it
+    assert Trial.read(spec | {"algorithm": f"{tmp_path}/marked.py:Listed"}).complete() == listed.complete() | {
+        "algorithm": listed.complete()["algorithm"] | {"name": f"{tmp_path}/marked.py:Listed"}
+    }
     with pytest.raises(SettingError, match=r"latin\.py: is not in UTF-8 \(byte 3\)"):
         Trial.read(spec | {"algorithm": f"{tmp_path}/latin.py:Listed"})
 

@@ -1,5 +1,7 @@
 """Settings as text and YAML files: numbers with an exponent, assignments, paths, hostile documents, times."""
 
+import math
+
 import pytest
 import yaml
 
@@ -11,7 +13,23 @@ from rollcall.benchmark.config.text import dumped, parse_all, parsed, read_time,
 from rollcall.benchmark.search.space import domain, read_space
 
 NUMBERS = {"1e-2": 0.01, "1E5": 100000.0, "-2e3": -2000.0, "+1.e+2": 100.0, ".5e1": 5.0, "1.5e-3": 0.0015, "3": 3}
-WORDS = ["010", "1:30", "0x10", "e5", "1e", "1e-", "12e4f", "1.2.3", "1e5 x", ".", ".e5"]
+NUMBERS |= {"1.5": 1.5, "-.5": -0.5, ".inf": math.inf}
+WORDS = [
+    "010",
+    "1:30",
+    "0x10",
+    "e5",
+    "1e",
+    "1e-",
+    "12e4f",
+    "1.2.3",
+    "1e5 x",
+    ".",
+    ".e5",
+    "1:30.5",
+    "2026-02-30",
+    "2026-01-01",
+]
 
 
 @pytest.mark.parametrize("text", NUMBERS)
@@ -40,6 +58,8 @@ def test_what_is_written_is_read_as_it_was(text):
         ("local.lr", r"^set: 'local\.lr' is not allowed; must be SETTING=VALUE or SETTING=VALUE,VALUE$"),
         ("=3", r"^set: '=3' is not allowed; must be SETTING=VALUE"),
         ("local.lr=", r"^set local\.lr: '' is not allowed; must be VALUE or VALUE,VALUE$"),
+        ("local.lr=!!int x", r"^set local\.lr: '!!int x' is not allowed; must be VALUE"),
+        ("local.lr=" + 5000 * "1", r"^set local\.lr: '1+' is not allowed; must be VALUE"),
         ("local.lr=[1", r"^set local\.lr: '\[1' is not allowed; must be VALUE"),
     ],
 )

@@ -65,6 +65,15 @@ def test_a_status_without_settings_is_examined(tmp_path):
     assert finding.problem == "it says finished, but model.npz is missing"
 
 
+@pytest.mark.parametrize(
+    "part", ['"settings": 3', '"signature": {"rows": 3}', '"signature": {"rows": "x", "metrics": ""}']
+)
+def test_a_status_with_a_part_of_another_kind_is_examined(part, tmp_path):
+    (tmp_path / "status.json").write_text(f"{{{part}}}")
+    (finding,) = examine(tmp_path)
+    assert finding.problem.startswith(part[1:].partition('"')[0] + " is ")
+
+
 def test_the_model_of_a_diverged_run_is_examined(tmp_path):
     trial = TRIAL | {"local": {"steps": 2, "lr": 50.0}, "rounds": 200}
     assert simulate(trial, folder=tmp_path).diverged
