@@ -2,7 +2,8 @@
 
 Xiang, Ioannidis, Yeh, Joe-Wong, Su, *Empowering Federated Learning with Implicit Gossiping: Mitigating Connection
 Unreliability Amidst Unknown and Arbitrary Dynamics* (FedPBC; arXiv 2404.10091), the baseline FedAvg *known p_i^t's* of
-section VII-B.
+section VII-B, for which it cites Perazzone, Wang, Ji, Chan, *Communication-Efficient Device Scheduling for Federated
+Learning Using Stochastic Optimization* (INFOCOM 2022; not read here).
 
     p_i^t [m]   true probability that client i is active in this round
 

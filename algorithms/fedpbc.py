@@ -1,8 +1,8 @@
 """FedPBC: all clients train in every round, and the server broadcasts to the active ones after averaging.
 
 Xiang, Ioannidis, Yeh, Joe-Wong, Su, *Empowering Federated Learning with Implicit Gossiping: Mitigating Connection
-Unreliability Amidst Unknown and Arbitrary Dynamics* (FedPBC; arXiv 2404.10091), Algorithm 1. Postponing
-the broadcast lets an inactive client keep its own progress (implicit gossiping).
+Unreliability Amidst Unknown and Arbitrary Dynamics* (FedPBC; arXiv 2404.10091), Algorithm 1. Because
+the broadcast comes last, the active clients average their own models with each other (implicit gossiping, Equation 4).
 
     x_i [m, d]   the model that client i holds; x^0 at first
 

@@ -50,6 +50,30 @@ def gossip(seed: int, *, probability: np.ndarray, at_once: int = 0) -> pd.DataFr
     return row(stochastic=stochastic, rho=rho, bound=bound, excess=rho - bound, decay=decay)
 
 
+def equal_availability(seed: int, *, probability: float, clients: int, lr: float) -> pd.DataFrame:
+    """The distances at which FedAvg and FedPBC stay if all clients are equally available, exact ([PBC] section VII-A).
+
+    Of F_i = ||x - u_i||^2 / 2 and one local step; root mean squares, over the standard deviation of the u_i. W of FedPBC
+    shrinks a disagreement that has no direction of its own by rho = E[W^2] = 1 - E[max(a - 1, 0)] / (m - 1).
+
+    Columns: `fedavg`; `fedpbc`, of the server's model; `ratio`, of the first to the second.
+
+    Args:
+        seed: not used.
+        probability: p of each client.
+        clients: m.
+        lr: b, so that a step is x + b (u_i - x). Of s steps with eta it is 1 - (1 - eta)^s.
+    """
+    p, m, b, r = probability, clients, lr, 1 - lr
+    a = np.arange(1, m + 1)
+    chance = np.array([comb(m, size) * p**size * (1 - p) ** (m - size) for size in range(1, m + 1)])
+    spread = chance @ (1 / a - 1 / m) / chance.sum()  # of the mean of a clients of m, in a round that is not empty
+    rho = 1 - chance @ (a - 1) / (m - 1)
+    fedavg = b / (2 - b) * spread
+    fedpbc = b**2 * (1 + rho * r) / ((1 - rho * r) * (1 - rho * r**2)) * spread
+    return row(fedavg=fedavg**0.5, fedpbc=fedpbc**0.5, ratio=(fedavg / fedpbc) ** 0.5)
+
+
 def fedpbc_bounds(seed: int, *, problem: np.ndarray, lr: float, rounds: int, steps: int = 1) -> pd.DataFrame:
     """FedPBC on scalar quadratics F_i = h_i (x - u_i)^2 / 2, exact in the mean over all roll calls ([PBC] section VI).
 

@@ -58,6 +58,39 @@ def test_the_limit_with_varying_probabilities_is_that_of_a_small_rate(lag, sign)
     assert abs(row["x"] - mean["x"]) > 0.5
 
 
+@pytest.mark.parametrize(("p", "b"), [(0.3, 0.2), (0.7, 0.05), (0.05, 0.9)])
+def test_where_methods_stay_with_equal_availability_is_the_fixed_point_of_their_second_moments(p, b):
+    """Of four clients over all active sets; the server keeps its model in an empty round."""
+    u, m = np.array([3.0, -1.0, 8.0, 2.0]), 4
+    rounds = np.array(list(product([0, 1], repeat=m)))
+    chance = np.where(rounds, p, 1 - p).prod(axis=1)
+    own = np.column_stack([np.eye(m) * (1 - b), b * u])  # the local step: models [m] and 1 -> models
+    pbc, avg = 0.0, 0.0
+    for probability, on in zip(chance, rounds, strict=True):
+        W, mean = np.eye(m), on / max(1, on.sum())
+        W[np.ix_(on == 1, on == 1)] = 1 / max(1, on.sum())
+        # State: models, the server's model, 1.
+        step = np.zeros((m + 2, m + 2))
+        step[:m, [*range(m), m + 1]] = W @ own
+        step[m, [*range(m), m + 1]] = mean @ own
+        step[m, m], step[m + 1, m + 1] = float(not on.any()), 1.0
+        pbc = pbc + probability * np.kron(step, step)
+        keep = 1 - b if on.any() else 1.0
+        plain = np.array([[keep, b * mean @ u], [0.0, 1.0]])
+        avg = avg + probability * np.kron(plain, plain)
+
+    def distance(moments, index):
+        second = (np.linalg.matrix_power(moments, 10**6) @ np.ones(len(moments))).reshape(
+            [int(len(moments) ** 0.5)] * 2
+        )
+        return np.sqrt((second[index, index] - 2 * 3.0 * second[index, -1] + 9.0) / u.var(ddof=1))
+
+    (row,) = fedpbc.equal_availability(0, probability=p, clients=m, lr=b).to_dict("records")
+    assert row["fedavg"] == pytest.approx(distance(avg, 0), rel=1e-8)
+    assert row["fedpbc"] == pytest.approx(distance(pbc, m), rel=1e-8)
+    assert row["ratio"] == pytest.approx(distance(avg, 0) / distance(pbc, m), rel=1e-8)
+
+
 def test_probabilities_are_those_of_the_data_set():
     _, data = digits(0, clients=30, partition=partial(dirichlet, alpha=0.5))
     p = np.sort(class_coupled(Population(30, 0, data.classes), sigma0=3.0, delta=0.02))
