@@ -152,7 +152,7 @@ class Numerics(Settings):
         description="how local steps are computed: one client after another (`sequential`), or many clients at once "
         "(`vectorised`); `auto` takes what is fastest for the device and the model",
     )
-    device: Literal["auto", "cpu", "cuda"] = Field("auto", description="`auto`: the GPU if there is one")
+    device: Literal["auto", "cpu", "cuda"] = Field("auto", description="`auto`: the GPU if there is one; only CUDA")
 
 
 def _target(value: Any) -> str | np.ndarray:

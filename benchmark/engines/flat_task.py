@@ -154,7 +154,10 @@ def float32_products(precision: str) -> Iterator[None]:
     is restored at the end.
     """
     cudnn = torch.backends.cudnn
-    before, deterministic, tf32 = torch.get_float32_matmul_precision(), cudnn.deterministic, None
+    products, before, deterministic, tf32 = torch.backends.cuda.matmul, None, cudnn.deterministic, None
+    own = getattr(products, "fp32_precision", None)  # its name since torch 2.9
+    with suppress(RuntimeError):  # the caller has set it under the new name
+        before = torch.get_float32_matmul_precision()
     with suppress(RuntimeError):  # the caller has set convolutions and recurrent layers apart: they stay as they are
         tf32 = cudnn.allow_tf32
     torch.set_float32_matmul_precision(precision)
@@ -164,7 +167,10 @@ def float32_products(precision: str) -> Iterator[None]:
     try:
         yield
     finally:
-        torch.set_float32_matmul_precision(before)
+        if before is None:
+            products.fp32_precision = own
+        else:
+            torch.set_float32_matmul_precision(before)
         cudnn.deterministic = deterministic
         if tf32 is not None:
             cudnn.allow_tf32 = tf32

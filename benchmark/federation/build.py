@@ -47,6 +47,11 @@ PRECISIONS = {
 }
 
 
+def device_of(trial: Trial) -> Literal["cpu", "cuda"]:
+    """Where a trial computes. `auto` takes no other device than a CUDA GPU: that of a Mac has no float64."""
+    return "cuda" if trial.numerics.device != "cpu" and torch.cuda.is_available() else "cpu"
+
+
 def build(trial: Trial, workers: int = 1) -> Federation:
     """The federation of a trial, in which `workers` threads compute side by side.
 
@@ -114,7 +119,7 @@ def build(trial: Trial, workers: int = 1) -> Federation:
             state = algorithm.init(nn.utils.parameters_to_vector(task.parameters()).detach(), data.clients)
     check_init(algorithm, state)
     states = [state, Rows.begin(x, data.clients)] if trial.local.keep_momentum else [state]
-    refuse_what_cannot_fit(states, trial.algorithm.label, d, data.clients, trial.numerics.device)
+    refuse_what_cannot_fit(states, trial.algorithm.label, d, data.clients, device_of(trial))
     schedule, chosen = own.schedule.bound(), server.optimizer
     step = chosen.bound() if isinstance(chosen, Choice) else partial(OPTIMIZERS[chosen], **server.options())
 

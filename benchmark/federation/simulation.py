@@ -27,7 +27,7 @@ from rollcall.benchmark.config.digest import from_copies, own_code
 from rollcall.benchmark.config.errors import SettingError, at
 from rollcall.benchmark.config.trial import Trial
 from rollcall.benchmark.engines import FlatTask, float32_products, kernels_of_one_thread
-from rollcall.benchmark.federation.build import PRECISIONS, build, copied
+from rollcall.benchmark.federation.build import PRECISIONS, build, copied, device_of
 from rollcall.benchmark.federation.module import Federation
 from rollcall.benchmark.federation.run_folder import RunFolder, replacing
 from rollcall.benchmark.process import Interrupted, stop_requests
@@ -131,7 +131,7 @@ def simulate(
         trainer = Trainer(
             max_epochs=1,
             max_steps=trial.rounds,
-            accelerator=trial.numerics.device,
+            accelerator=device_of(trial),
             devices=1,
             plugins=[LightningEnvironment()],  # in a job of SLURM, too, a run is one process
             precision=precision.lightning,

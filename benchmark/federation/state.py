@@ -65,7 +65,7 @@ def refuse_what_cannot_fit(states: Sequence[Any], label: str, d: int, clients: i
     """
     need = 2 * sum(one.numel() * one.element_size() for state in states for one in StateBuffers(state).buffers())
     name, size = "the machine", os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    if device != "cpu" and torch.cuda.is_available():
+    if device == "cuda":
         name, size = "the GPU", torch.cuda.get_device_properties(0).total_memory
     if need > size:
         raise SettingError(

@@ -21,7 +21,7 @@ from rollcall.benchmark.config.trial import Trial
 from rollcall.benchmark.federation.run_folder import RunFolder
 from rollcall.benchmark.process import Interrupted
 from rollcall.benchmark.search.cells import Cell
-from rollcall.benchmark.search.tune import INTERRUPTED, PARTS, score_of
+from rollcall.benchmark.search.tune import PARTS, score_of
 from rollcall.benchmark.sweep.run import Execution
 
 WORST = 1e9
@@ -113,7 +113,7 @@ def search_with_ray(
             tuning |= {"search_alg": _searcher(searcher, block.seeds[0]), "num_samples": block.samples}
         grid, errors, stopped = run_plan(plan, execution.store / home, execution, space, **tuning)
         if grid is None or stopped:
-            raise Interrupted(INTERRUPTED)
+            raise Interrupted(execution.interrupted)
         # Code of a notebook is in no file.
         if changed := [file for file, text in sources.items() if Path(file).is_file() and decoded(Path(file)) != text]:
             raise SettingError(f"{changed[0]} was changed during the search; undo the change, and rerun the command")

@@ -38,7 +38,6 @@ PARTS = 9
 LEARNED = 0.1
 """A sample has learned something if its score is better than that of the untrained model by more than this share."""
 
-INTERRUPTED = "Interrupted. The running trials have saved their last round. Rerun the command to resume."
 
 TRIED = 30
 """Number of points that are tried before a searcher starts; at least one must be allowed."""
@@ -180,7 +179,7 @@ def tune(
     drawn = {cell.name: [] if search_alg and cell.space else _points(cell, block) for cell in cells}
     examples = [job for cell in cells for job in example_of(cell)]
     refuse_other_data(jobs_of_all())
-    check(jobs_of_all() or examples)
+    check(jobs_of_all() or examples, execution)
     by_task = {job.trial.task.label: job.trial for job in examples if isinstance(job.trial, Trial)}
     check_metrics({"metric": [judged]}, list(by_task.values()))
     grids: tuple[Any, ...] = ()
@@ -188,7 +187,7 @@ def tune(
         longest = {job.trial.digest: job for job in sorted(jobs_of_all(), key=lambda job: job.trial.rounds)}
         ends = run_jobs(list(longest.values()), execution)  # cells may share runs
         if ends.stopped:
-            raise Interrupted(INTERRUPTED)
+            raise Interrupted(execution.interrupted)
         failed = ends.failed
     else:
         from rollcall.benchmark.search.samples import search_with_ray

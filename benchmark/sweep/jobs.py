@@ -6,7 +6,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import timedelta
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 import torch
@@ -24,6 +24,9 @@ from rollcall.benchmark.federation.run_folder import Damaged, InUse, RunFolder, 
 from rollcall.benchmark.federation.simulation import CHECKPOINT_EVERY, OtherData, Refused, simulate
 from rollcall.benchmark.process import Interrupted, free_cycles, stop_requests
 from rollcall.tasks import evaluating
+
+if TYPE_CHECKING:
+    from rollcall.benchmark.sweep.run import Execution
 
 
 @dataclass(frozen=True, eq=False)
@@ -145,7 +148,7 @@ def refuse_other_data(jobs: Iterable[Job], redo: bool = False) -> list[RunFolder
     return changed
 
 
-def check(jobs: Iterable[Job], anew: Collection[Job] = ()) -> None:
+def check(jobs: Iterable[Job], execution: "Execution", anew: Collection[Job] = ()) -> None:
     """Refuse a damaged run folder, and a setting that is not allowed, before anything runs.
 
     One trial of every kind that has not ended, or runs anew, is built.
@@ -160,6 +163,8 @@ def check(jobs: Iterable[Job], anew: Collection[Job] = ()) -> None:
         elif job.ended and (not job.folder.settings.exists() or job.misses_file):  # set aside by `doctor`; moved
             job.folder.save_settings(job.trial)
     for trial in kinds.values():
+        if not execution.knows_device(trial):  # each worker looks at its own
+            trial = trial.model_copy(update={"numerics": trial.numerics.model_copy(update={"device": "cpu"})})
         build(trial)
 
 

@@ -24,7 +24,7 @@ from rollcall.benchmark.config.text import counted, duration
 from rollcall.benchmark.config.trial import Trial
 from rollcall.benchmark.engines import Engine, Vectorised, Work, float32_products, kernels_of_one_thread
 from rollcall.benchmark.engines.base import LocalState
-from rollcall.benchmark.federation.build import build
+from rollcall.benchmark.federation.build import build, device_of
 from rollcall.benchmark.federation.module import Federation
 from rollcall.benchmark.federation.run_folder import InUse
 from rollcall.benchmark.federation.simulation import Records, quiet
@@ -138,8 +138,7 @@ def run_group(jobs: Sequence[Job], requested: Callable[[], bool] = lambda: False
     """Run the trials of a group side by side. Returns errors by name."""
     with quiet(), float32_products("highest"), kernels_of_one_thread(), torch.no_grad():
         trials = [job.trial for job in jobs if isinstance(job.trial, Trial)]
-        device = "cuda" if trials[0].numerics.device != "cpu" and torch.cuda.is_available() else "cpu"
-        federations = [build(trial).to(device) for trial in trials]
+        federations = [build(trial).to(device_of(trial)) for trial in trials]
         federations[0].begin()
         active = cache(federations[0].participation.active)  # one roll call for all
         for federation in federations:

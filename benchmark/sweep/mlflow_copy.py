@@ -112,8 +112,8 @@ class Mirror:
         except Exception as error:  # see `connect`
             self.down = True
             self._tell(
-                f"MLflow cannot be updated ({reason(error)}). Results are in the run folders. The next run of this "
-                f"experiment copies them, or: {command('sync', store=self.store)}"
+                f"MLflow cannot be updated ({reason(error)}). Results are in the run folders. To copy them: "
+                f"{command('sync', store=self.store)}"
             )
 
     def _tell(self, line: str) -> None:
@@ -126,6 +126,8 @@ class Mirror:
         with self.lock:
             client = connect(address(self.store))
             known = client.get_experiment_by_name(self.experiment)
+            if known and known.lifecycle_stage == "deleted":
+                client.restore_experiment(known.experiment_id)
             # A server has a place of its own for artifacts; those of a database are in the store.
             of_database = "sql" in address(self.store).partition(":")[0]
             artifacts = (self.store / "artifacts").resolve().as_uri() if of_database else None

@@ -200,6 +200,7 @@ def run_plan(
     with stop_requests() as requested:
         for deaths in count(1):
             start_ray(execution.address)
+            _check_share(execution)
             attempt = _Attempt(plan, home.resolve(), execution, requested, errors)
             grid = attempt.fit(space, tuning)
             if not attempt.lost:
@@ -211,6 +212,17 @@ def run_plan(
             execution.say(f"{attempt.lost}. It starts again; trials resume (retry {deaths} of {execution.retries})")
         execution.say(f"{attempt.lost}. Rerun the command to resume")
     return None, errors, True
+
+
+def _check_share(execution: "Execution") -> None:
+    """Refuse a share of GPUs that no machine has: trials would wait for ever. A cluster may still grow: it is told."""
+    nodes = ray.nodes()  # type: ignore[no-untyped-call]
+    most = max((node["Resources"].get("GPU", 0) for node in nodes if node["Alive"]), default=0)
+    if execution.gpus_per_trial > most:
+        told = f"gpus-per-trial: {execution.gpus_per_trial:g} is not allowed; no machine has more than {most:g} GPUs"
+        if _started is not None and (execution.address or os.environ.get("RAY_ADDRESS", "local")) == "local":
+            raise SettingError(told)
+        execution.say(f"{told}. Trials wait for one that has")
 
 
 Place = tuple[str, str]
@@ -231,6 +243,8 @@ def go_to(place: Place) -> None:
 
 def rollcall_trial(config: dict[str, Any], shared: dict[str, Any]) -> None:
     """The trainable of Tune: all runs of one trial, resumed from their run folders; `shared` is of `_Attempt.fit`."""
+    if not shared["gpus"]:  # the nodes of a cluster were started without our variables
+        os.environ["CUDA_VISIBLE_DEVICES"] = ""
     keep_freed_memory()
     return_freed_memory()  # of the last trial of this process
     collect_garbage_seldom()
@@ -257,10 +271,10 @@ def rollcall_trial(config: dict[str, Any], shared: dict[str, Any]) -> None:
         except Exception as wrong:  # not the death of a process, so it is not retried
             tune.report(nothing | {"state": "failed", "error": f"{type(wrong).__name__}: {wrong}"})
             return
-        for path, content in shared["begun"].items() if start is None else ():
-            if Path(path).parts[0] in work.folders:  # those of other trials would come home older than they are there
-                (carried / path).parent.mkdir(exist_ok=True)
-                (carried / path).write_bytes(content)
+        for name in shared["begun"].keys() & work.folders if start is None else ():
+            (carried / name).mkdir(exist_ok=True)
+            for file, content in ray.get(shared["begun"][name]).items():
+                (carried / name / file).write_bytes(content)
         folders = [RunFolder(Path(shared["home"] or carried, name)) for name in work.folders]
         reports = Reports(folders[0], nothing, stop, shared["pause"], None if shared["home"] else carried)
         for rounds in work.milestones:
@@ -379,11 +393,15 @@ class _Attempt(tune.Callback, tune.Stopper):
         home.parent.mkdir(parents=True, exist_ok=True)
         with TemporaryDirectory(prefix=".tune-", dir=home.parent) as folder:
             self.stop = Path(folder, "stop")
-            begun = home.glob("*/*") if execution.storage else ()  # run folders of earlier sweeps
+            begun = {  # run folders of earlier sweeps, one object each: a trial fetches its own
+                run.name: ray.put({file.name: file.read_bytes() for file in run.iterdir() if file.is_file()})
+                for run in (home.glob("*/") if execution.storage else ())
+            }
             shared = {
                 "plan": self.plan,
                 "home": "" if execution.storage else str(home),
-                "begun": {str(file.relative_to(home)): file.read_bytes() for file in begun if file.is_file()},
+                "begun": begun,
+                "gpus": execution.gpus_per_trial,
                 "place": here(),
                 "stop": str(self.stop),
                 "every": execution.checkpoint_every,

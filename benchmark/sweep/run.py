@@ -25,6 +25,7 @@ from rollcall.benchmark.config.grid import grid_points, unique_runs
 if TYPE_CHECKING:
     from ray import tune
 
+    from rollcall.benchmark.config.trial import Trial
     from rollcall.benchmark.sweep.jobs import Job, Sweep
 
 INSTALL_RAY = "pip install '.[ray]'"
@@ -116,6 +117,16 @@ class Execution:
             raise SettingError(f"{option} needs Ray: {INSTALL_RAY}")
         self.executor = "ray"
 
+    @property
+    def interrupted(self) -> str:
+        """What is said where the sweep was asked to stop."""
+        how = "go on from their last checkpoint" if self.storage else "have saved their last round"
+        return f"Interrupted. The running trials {how}. Rerun the command to resume."
+
+    def knows_device(self, trial: "Trial") -> bool:
+        """Whether the device of a trial is that of this process. With Ray it may be on another machine, or a CPU."""
+        return self.executor != "ray" or not (self.gpus_per_trial or trial.numerics.device == "auto")
+
     def say(self, line: str) -> None:
         """Print a line, however long."""
         self.console.print(line, highlight=False, soft_wrap=True)
@@ -179,7 +190,7 @@ def run(
     chosen = experiment.varied(settings or {}).only(only or {})
     jobs = [Job(point.trial, chosen.home, execution.store, point.labels) for point in unique_runs(grid_points(chosen))]
     refuse_other_data(jobs)
-    check(jobs)
+    check(jobs, execution)
     if file is not None and not all(job.ended for job in jobs):
         record(chosen, execution.store, file)
     return run_jobs(jobs, execution)

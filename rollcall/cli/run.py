@@ -68,7 +68,7 @@ def run(
     if as_json:
         print(strict_json([described(job) for jobs in sweeps for job in jobs]))
     elif interrupted:
-        say("Interrupted. The running trials have saved their last round. Rerun the command to resume.")
+        say(execution.interrupted)
     elif not find_spec("mlflow"):
         sync = command("sync", store=store)
         say(
@@ -100,7 +100,7 @@ def _run(plan: Plan, jobs: list["Job"], execution: Execution, redo: bool) -> "Sw
         )
     others = refuse_other_data(jobs, redo)
     anew = [*(changed if redo else ()), *(job for job in jobs if job.folder.path in {one.path for one in others})]
-    check(jobs, anew)  # before anything is removed
+    check(jobs, execution, anew)  # before anything is removed
     for folder in others:
         say(f"Its data have changed: {folder.path.name}; run again now", err)
     for job in anew:

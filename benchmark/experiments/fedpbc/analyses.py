@@ -53,8 +53,8 @@ def gossip(seed: int, *, probability: np.ndarray, at_once: int = 0) -> pd.DataFr
 def equal_availability(seed: int, *, probability: float, clients: int, lr: float) -> pd.DataFrame:
     """The distances at which FedAvg and FedPBC stay if all clients are equally available, exact ([PBC] section VII-A).
 
-    Of F_i = ||x - u_i||^2 / 2 and one local step; root mean squares, over the standard deviation of the u_i. W of FedPBC
-    shrinks a disagreement that has no direction of its own by rho = E[W^2] = 1 - E[max(a - 1, 0)] / (m - 1).
+    Of F_i = ||x - u_i||^2 / 2 and one local step; root mean squares, over the standard deviation of the u_i. FedPBC's W
+    shrinks a squared disagreement by rho = 1 - E[max(a - 1, 0)] / (m - 1) in the mean.
 
     Columns: `fedavg`; `fedpbc`, of the server's model; `ratio`, of the first to the second.
 

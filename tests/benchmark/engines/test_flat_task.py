@@ -63,6 +63,18 @@ def test_the_number_of_threads_is_restored():
         torch.set_num_threads(1)
 
 
+@pytest.mark.skipif(not hasattr(torch.backends.cuda.matmul, "fp32_precision"), reason="a torch without this name")
+def test_the_precision_that_the_caller_has_set_under_its_new_name_is_restored():
+    products, plain = torch.backends.cuda.matmul, torch.get_float32_matmul_precision()
+    products.fp32_precision = "tf32"
+    try:
+        with float32_products("highest"):
+            assert products.fp32_precision == "ieee"
+        assert products.fp32_precision == "tf32"
+    finally:
+        torch.set_float32_matmul_precision(plain)
+
+
 def test_the_precision_of_products_is_restored():
     cudnn = torch.backends.cudnn
     before = torch.get_float32_matmul_precision(), cudnn.allow_tf32, cudnn.deterministic

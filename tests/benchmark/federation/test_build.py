@@ -281,6 +281,19 @@ def test_a_job_of_slurm_with_many_tasks(monkeypatch):
     assert simulate(settings).history["round"].iloc[-1] == 2
 
 
+def test_a_mac_computes_on_its_cpu(monkeypatch):
+    """Its GPU has no float64, in which metrics are added up."""
+    monkeypatch.setattr("lightning.fabric.accelerators.mps.MPSAccelerator.is_available", lambda *_: True)
+    monkeypatch.setattr("torch.cuda.is_available", lambda: False)
+    trial = {
+        "task": {"name": "quadratic", "targets": [0, 1]},
+        "algorithm": "fedavg",
+        "rounds": 2,
+        "numerics": {"device": "auto"},
+    }
+    assert simulate(trial).history["round"].iloc[-1] == 2
+
+
 def test_a_server_optimizer_of_other_parameters_is_refused():
     """It would leave the model as it is."""
     settings = {"task": {"name": "quadratic", "targets": [[0.0], [1.0]]}, "rounds": 1, "algorithm": "fedavg"}

@@ -3,6 +3,7 @@
 import os
 import signal
 from datetime import timedelta
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -16,7 +17,7 @@ from rollcall.benchmark.config.trial import Analysis
 from rollcall.benchmark.federation.build import build
 from rollcall.benchmark.federation.run_folder import Damaged, RunFolder
 from rollcall.benchmark.sweep import jobs
-from rollcall.benchmark.sweep.jobs import Job, check_metrics, recorded, run_inline, run_job
+from rollcall.benchmark.sweep.jobs import Job, check, check_metrics, recorded, run_inline, run_job
 from rollcall.benchmark.sweep.run import Execution, run_jobs
 
 TRIAL = Trial.read(TINY["trial"] | {"algorithm": "fedavg", "seed": 3})
@@ -140,6 +141,16 @@ def test_a_metric_that_no_trial_records_is_refused():
     check("weight/often", evaluation={"weights": []})
     with pytest.raises(SettingError, match=r"^report.metrics: 'train/dist' is not allowed; .* train/distance, "):
         check("train/loss", "train/dist")
+
+
+def test_the_gpu_of_this_machine_says_nothing_of_trials_elsewhere(store, monkeypatch):
+    monkeypatch.setattr("torch.cuda.is_available", lambda: True)
+    monkeypatch.setattr("torch.cuda.get_device_properties", lambda _: SimpleNamespace(total_memory=8))
+    own = [Job(Trial.read(TINY["trial"] | {"algorithm": "mifa"}), "tiny", store)]
+    check(own, Execution(executor="ray"))  # on CPUs
+    check(own, Execution(gpus_per_trial=0.5))
+    with pytest.raises(SettingError, match="and the GPU has 0"):
+        check(own, Execution(executor="inline"))
 
 
 def test_no_job_is_nothing_to_do(monkeypatch):

@@ -125,6 +125,15 @@ def test_a_copy_that_was_cut_off_is_written_again(store, monkeypatch, capsys):
     assert (len(entries(mirror)), equal(store)) == (1, 1)
 
 
+def test_an_experiment_that_was_deleted_in_the_browser_comes_back(store, capsys):
+    made(store)
+    mirror = looked(store)
+    mirror.client.delete_experiment(mirror.id)
+    made(store, seed=7)
+    looked(store)
+    assert ("cannot be updated" in capsys.readouterr().err, equal(store)) == (False, 2)
+
+
 def test_a_database_that_is_damaged_is_named(store, capsys):
     made(store)
     (store / "mlflow.db").write_bytes(b"text" * 5000)

@@ -227,7 +227,7 @@ def test_ray_dies_and_starts_again_as_often_as_retries_allow(tmp_path, one_ray):
         assert job.folder.metrics.read_bytes() == (undisturbed.folder / "metrics.jsonl").read_bytes()
 
 
-def test_four_trials_share_a_gpu_and_two_gpus_are_used(tmp_path, one_ray):
+def test_four_trials_share_a_gpu_two_gpus_are_used_and_without_a_share_none(tmp_path, one_ray, monkeypatch):
     from command import TINY  # here, for nodes of the cluster load this file, and do not have the other
 
     from rollcall.benchmark.sweep import ray_executor
@@ -236,13 +236,17 @@ def test_four_trials_share_a_gpu_and_two_gpus_are_used(tmp_path, one_ray):
     import ray
 
     ray_executor.end_ray()
+    monkeypatch.delenv("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO")  # as on the nodes of a cluster
     ray.init(address="local", num_cpus=5, num_gpus=2, include_dashboard=False, log_to_driver=False)  # need not be there
     (tmp_path / "seen").mkdir()
     (tmp_path / "mine.py").write_text(SEEING.replace("FOLDER", str(tmp_path / "seen")))
     experiment = Experiment.model_validate(
         {"name": "tiny"} | TINY | {"grid": {"algorithm": [f"{tmp_path / 'mine.py'}:Seeing"], "seed": list(range(5))}}
     )
-    result = rollcall.run(experiment, store=tmp_path / "runs", gpus_per_trial=0.25, mlflow=False)
+    for share, seen in ((0.25, ["0"] * 4 + ["1"]), (0, [""] * 5)):
+        result = rollcall.run(experiment, store=tmp_path / f"runs{share}", gpus_per_trial=share, mlflow=False)
+        assert set(result.frame["state"]) == {"finished"}
+        assert sorted(file.read_text() for file in (tmp_path / "seen").iterdir()) == seen
+        for file in (tmp_path / "seen").iterdir():
+            file.unlink()
     ray.shutdown()
-    assert set(result.frame["state"]) == {"finished"}
-    assert sorted(file.read_text() for file in (tmp_path / "seen").iterdir()) == ["0"] * 4 + ["1"]

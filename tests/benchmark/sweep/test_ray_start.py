@@ -1,10 +1,12 @@
 """Ray itself is replaced here; tests of `--executor ray` start it."""
 
+from contextlib import nullcontext
 from types import SimpleNamespace
 
 import pytest
 
 from rollcall.benchmark.config.errors import SettingError
+from rollcall.benchmark.sweep.run import Execution
 
 
 @pytest.fixture
@@ -41,6 +43,17 @@ def test_another_address_is_another_ray_and_that_of_the_user_stays(ray):
     ray.module.start_ray()
     ray.module.end_ray()
     assert ray.calls[4:] == ["of the user"]
+
+
+def test_a_share_that_no_machine_has_is_refused_and_of_a_cluster_it_is_told(ray, monkeypatch):
+    ray.nodes = lambda: [{"Alive": True, "Resources": {"CPU": 8}}, {"Alive": False, "Resources": {"GPU": 4}}]
+    for address, said in (("", []), ("auto", ["gpus-per-trial: 0.25 is not allowed"])):
+        execution, lines = Execution(gpus_per_trial=0.25, address=address), []
+        monkeypatch.setattr(execution, "say", lines.append)
+        ray.module.start_ray(address)
+        with nullcontext() if address else pytest.raises(SettingError, match="no machine has more than 0 GPUs"):
+            ray.module._check_share(execution)
+        assert [line.partition(";")[0] for line in lines] == said
 
 
 def test_a_ray_that_the_user_has_ended_is_forgotten(ray):
