@@ -12,12 +12,14 @@ from scipy import stats
 
 from rollcall import leaderboard
 from rollcall.benchmark.config.experiment import names
+from rollcall.benchmark.search.board import Board
 from rollcall.benchmark.search.entry import ENDING
 from rollcall.leaderboard.frames import history
 from rollcall.leaderboard.paper.experiment import PaperExperiment
 from rollcall.leaderboard.paper.findings import NAME, boards, findings, gap_on, guided, orders, written
 from rollcall.leaderboard.paper.reproduction import Judged
 from rollcall.leaderboard.runs import PACKAGE, archive, unarchive
+from rollcall.leaderboard.standing import standing
 
 FOLDER = Path(leaderboard.__file__).parent
 
@@ -94,13 +96,36 @@ def test_one_cell_at_the_rates_of_two_searches():
     assert any(told in row.says for row in written().limits)
 
 
+def test_fedpbcs_largest_loss_on_the_boards_is_that_of_the_kept_entries():
+    def losses(board):
+        for name, entry in standing(Board.read(board)).entries.items():
+            of = {
+                key: np.array([100 * np.mean([run.value for run in one.finals]) for one in own])
+                for key, own in entry.cells.items()
+            }
+            lost = max((of["equal"] - own for own in of.values()), key=np.mean)
+            yield name, lost.mean(), stats.t.ppf(0.975, len(lost) - 1) * stats.sem(lost)
+
+    (row,) = (one for one in written().guide if one.clients == "able to train while they are cut off")
+    for board, told in (
+        (
+            "standard/fashion",
+            "its largest loss from `equal` is {:.1f} ± {:.1f} points, those of the others are {:.1f} to {:.1f};",
+        ),
+        ("standard/digits", "its loss is {:.1f} ± {:.1f}, and those of the others are {:.1f} to {:.1f}."),
+    ):
+        ((mean, half),) = (of[1:] for of in losses(board) if of[0] == "fedpbc")
+        others = [of[1] for of in losses(board) if of[0] != "fedpbc"]
+        assert told.format(mean, half, min(others), max(others)) in row.says
+
+
 def test_every_sentence_rests_on_the_verdicts_of_the_kept_results(all_judged):
     told = written()
     verdicts = {one.experiment.name.partition("/")[2]: [claim.verdict for claim in one.claims] for one in all_judged}
     for one in (*told.findings.values(), *told.checks, *told.guide, *told.limits):
         found = {name: {number: verdicts[name][number - 1] for number in ns} for name, ns in one.rests.items()}
         assert found == one.rests, one.says
-    assert all(one.rests or one.basis.startswith("theory") for one in told.guide)
+    assert all(one.rests or one.boards or one.basis.startswith("theory") for one in told.guide)
     assert all(one.rests for one in told.checks)
     assert all(name in told.findings for one in (*told.guide, *told.checks, *told.limits) for name in one.rests)
 
