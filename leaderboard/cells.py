@@ -229,7 +229,6 @@ def with_own_methods(experiment: Experiment, runs: Sequence[Run]) -> Experiment:
 
 def own_methods(experiment: Experiment, runs: Iterable[Run]) -> list[Any]:
     """The user's own methods, as runs have them, that no axis has and whose files or modules still exist."""
-    there = {str(serialised(point.spec).get("algorithm")) for point in grid_points(experiment)}
     methods = {}
     for run in runs:
         method = run.spec.get("algorithm", "")
@@ -237,6 +236,8 @@ def own_methods(experiment: Experiment, runs: Iterable[Run]) -> list[Any]:
         with suppress(ModuleNotFoundError):
             if Path(where).is_file() if where.endswith(".py") else colon and find_spec(where):
                 methods[str(method)] = method
+    points = grid_points(experiment) if methods else ()
+    there = {str(serialised(point.spec.get("algorithm"))) for point in points}
     return [method for name, method in methods.items() if name not in there]
 
 

@@ -8,7 +8,7 @@ import gzip
 import hashlib
 import json
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import date
 from functools import cached_property
 from pathlib import Path
@@ -145,15 +145,11 @@ class Entry(Part):
         """The addresses of code that is not the suite's: to run the method runs it."""
         return own_code(self.algorithm)
 
-    @property
-    def content(self) -> str:
-        """The digest of all of it."""
-        return hashlib.sha256(json.dumps(self.model_dump(mode="json"), sort_keys=True).encode()).hexdigest()[:16]
-
     def write(self, folder: Path) -> Path:
         """Write `METHOD.entry` into a folder; returns its path."""
         folder.mkdir(parents=True, exist_ok=True)
-        text = json.dumps(self.model_dump(mode="json") | {"content": self.content}, separators=(",", ":"))
+        data = self.model_dump(mode="json")
+        text = json.dumps(data | {"content": _content(data)}, separators=(",", ":"))
         path = folder / f"{self.method}{ENDING}"
         with replacing(path) as scratch:  # a full disk leaves no half of a file
             scratch.write_bytes(gzip.compress(text.encode(), mtime=0))
@@ -172,9 +168,14 @@ class Entry(Part):
         except (OSError, EOFError, ValueError, KeyError, TypeError, AttributeError) as error:
             told = " ".join(str(error).split())[:200]
             raise SettingError(f"{path}: cannot be read ({told}); must be as rollcall enter writes it") from None
-        if entry.content != content:
+        if _content(data) != content:
             raise SettingError(f"{path}: was changed after rollcall enter wrote it; its digest is not {content}")
         return entry
+
+
+def _content(data: Mapping[str, Any]) -> str:
+    """The digest of an entry."""
+    return hashlib.sha256(json.dumps(data, sort_keys=True).encode()).hexdigest()[:16]
 
 
 class Method(NamedTuple):

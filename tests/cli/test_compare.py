@@ -34,10 +34,11 @@ def test_two_methods_in_an_experiment_and_in_its_variants(file, capsys):
 def test_a_broken_file_of_ones_own_is_left_out_unless_it_is_asked_for(file, capsys):
     assert rollcall(capsys, "run", file, "--executor", "inline")[0] == 0
     Path(file).write_text("trial: [1")
-    code, _, err = rollcall(capsys, "compare", "fedavg", "mifa")
-    assert code == 0
-    assert err.startswith(f"left out: {file}: is not YAML")
-    assert rollcall(capsys, "compare", "fedavg", "mifa", file)[0] == 2
+    _, _, err = rollcall(capsys, "compare", "fedavg", "fedavgg")
+    left, told = err.splitlines()
+    assert left.startswith(f"left out: {file}: is not YAML")
+    assert told.startswith("error: compare: 'fedavgg' is no method or variant")
+    assert rollcall(capsys, "compare", "fedavg", "fedavgg", file)[2].startswith(f"error: {file}: is not YAML")
 
 
 def test_a_board_compares_its_methods_itself(capsys):
