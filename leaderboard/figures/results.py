@@ -253,10 +253,11 @@ def _drawn(made: Sequence[Subplot], report: Report, over: str, title: str) -> al
     diverged = {name for one in made for name, (_, of) in one.lines.items() if any(cell.diverged for cell in of)}
     uneven = data.groupby(["plot", "line"])["seeds"].nunique().max() > 1
     means, spreads = ("Lines", "Bands") if of_lines else ("Dots", "Lines")
+    mean = "geometric mean" if "y" in report.log else "mean"
     stated_rows = [row for one in of_lines for row in one.printed]
     sources = {row["source"]: "Thin dashes" if math.isnan(row["x"]) else "Diamonds" for row in stated_rows}
     caption = [
-        f"{means}: mean over seeds. {spreads}: one standard deviation" if several else "One seed",
+        f"{means}: {mean} over seeds. {spreads}: one standard deviation" if several else "One seed",
         ", of the logarithms." if several and "y" in report.log else ".",
         f" Points have {span(data['seeds'])} seeds." if uneven else "",
         *(f" {mark}: {source}." for source, mark in sources.items()),

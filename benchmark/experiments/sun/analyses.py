@@ -2,7 +2,7 @@
 
 from collections import deque
 from collections.abc import Iterator
-from itertools import permutations
+from itertools import combinations, permutations
 from math import gcd, perm, prod
 from typing import Literal, TypeAlias
 
@@ -37,6 +37,17 @@ def separation_law(
         largest=pi.max(),
         **{"train/bias": pi @ u - u.mean()},
     )
+
+
+def first_set(seed: int, *, weights: np.ndarray, batch: int) -> pd.DataFrame:
+    """The first set of B units by both laws of [Sun] section 3: in proportion to the sum of its p, and to the product.
+
+    Columns: `apart`, the L1 distance between the units' shares by the two.
+    """
+    p, sets = normalised(np.asarray(weights, dtype=np.float64)), [*combinations(range(len(weights)), batch)]
+    masks = np.array([np.isin(np.arange(len(p)), one) for one in sets])
+    of_sum, of_product = (normalised(law) @ masks / batch for law in (masks @ p, np.where(masks, p, 1.0).prod(axis=1)))
+    return row(apart=l1_distance(of_sum, of_product))
 
 
 def separation_states(seed: int, *, units: int, separation: int, batch: int = 1) -> pd.DataFrame:

@@ -103,6 +103,15 @@ def test_probabilities_are_those_of_the_data_set():
     assert histogram["clients"].sum() == 30
 
 
+def test_the_first_set_by_the_sum_and_by_the_product():
+    """By hand: of {1, 2}, {1, 3}, {2, 3} the sums are 1/2, 3/4, 3/4 and the products 1/16, 1/8, 1/8."""
+    (row,) = sun.first_set(0, weights=np.array([1.0, 1.0, 2.0]), batch=2).to_dict("records")
+    of_sum, of_product = np.array([5, 5, 6]) / 16, np.array([3, 3, 4]) / 10
+    assert row["apart"] == pytest.approx(np.abs(of_sum - of_product).sum(), rel=1e-12)
+    (row,) = sun.first_set(0, weights=np.array([1.0, 5.0, 2.0]), batch=1).to_dict("records")
+    assert row["apart"] < 1e-15
+
+
 def test_separation_distance_by_enumeration():
     exact = sun.separation_distance(3, units=5)
     p = keyed(3, "probabilities").random(5)

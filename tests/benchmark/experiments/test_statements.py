@@ -234,13 +234,10 @@ def test_theorem_1_with_a_bound_for_the_mean_only():
     for one in u:
         slope = x / (1 + x**2) ** 0.5
         squares.append(slope**2)
-        if one < 0.5:
-            x -= (slope + 2.0) / 20
-        elif one < 0.8:
-            x -= (slope - 2.0) / 20
+        x -= (slope + 2.0) / 20 if one < 0.6 else (slope - 2.0) / 20
     assert found["gradient"] == pytest.approx(np.mean(squares), rel=1e-12)
     sigma2 = 2 * (1 + 2.0) ** 2 / 4
-    assert found["bound"] == pytest.approx(2 * 2 * 1 * sigma2 / 20 + 2 * 1 * (0.0**2 + 0.2**2), rel=1e-12)
+    assert found["bound"] == pytest.approx(2 * 2 * 1 * sigma2 / 20 + 2 * 1 * (0.1**2 + 0.1**2), rel=1e-12)
 
 
 @pytest.mark.parametrize(
