@@ -25,7 +25,8 @@ VERDICTS: tuple[Verdict, ...] = get_args(Verdict)
 
 LEVELS = (
     "The verdict judges the direction that a sentence states, by Student's interval over seeds, of 95 %, or of "
-    "1 - 0.05/n where verdicts were looked at n times:"
+    "1 - 0.05/n where verdicts were looked at n times. Ratios, and values of figures with a logarithmic y axis, have a "
+    "geometric mean and its interval:"
 )
 """What pages say before `MEANINGS`."""
 

@@ -178,7 +178,8 @@ def class_coupling(
 
     Columns: `first_two`, the sum of the two largest r; `largest` r; `spread`, the standard deviation of <r, nu_i> over
     its mean; `least` and `most` p_i; `slack`, the smallest p_i^t (Eq. 15, not clipped) minus delta (1 - 2 gamma);
-    `unlike`, the mean total variation distance between a client's class shares and the mean ones.
+    `unlike`, the mean total variation distance between a client's class shares and the mean ones; `two`, the mean sum
+    of a client's two largest class shares.
     """
     r = np.sort(class_weights(seed, classes, sigma0))[::-1]
     nu = class_shares(seed, clients, classes, alpha)
@@ -193,6 +194,7 @@ def class_coupling(
         most=p.max(),
         slack=slack,
         unlike=np.abs(nu - nu.mean(axis=0)).sum(axis=1).mean() / 2,
+        two=np.sort(nu)[:, -2:].sum(axis=1).mean(),
     )
 
 

@@ -353,6 +353,7 @@ def test_class_coupling_by_loops():
     base = [sum(r[c] * nu[i][c] for c in range(4)) for i in range(7)]
     p = [max(0.2, one) for one in base]
     assert found["first_two"] == pytest.approx(sum(sorted(r)[-2:]))
+    assert found["two"] == pytest.approx(sum(sum(sorted(own)[-2:]) for own in nu) / 7)
     assert found["largest"] == pytest.approx(max(r))
     middle = sum(base) / 7
     assert found["spread"] == pytest.approx((sum((one - middle) ** 2 for one in base) / 7) ** 0.5 / middle)
