@@ -24,9 +24,9 @@ VERDICTS: tuple[Verdict, ...] = get_args(Verdict)
 """In the order in which tables list them."""
 
 LEVELS = (
-    "The verdict judges the direction that a sentence states, by Student's interval over seeds, of 95 %, or of "
-    "1 - 0.05/n where verdicts were looked at n times. Ratios, and values of figures with a logarithmic y axis, have a "
-    "geometric mean and its interval:"
+    "The verdict judges the direction that a sentence states, by Student's interval over seeds (of logarithms for "
+    "ratios and for values of figures with a logarithmic y axis), of 95 %, or of 1 - 0.05/n where verdicts were looked "
+    "at n times:"
 )
 """What pages say before `MEANINGS`."""
 
