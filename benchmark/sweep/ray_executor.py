@@ -219,10 +219,10 @@ def _check_share(execution: "Execution") -> None:
     nodes = ray.nodes()  # type: ignore[no-untyped-call]
     most = max((node["Resources"].get("GPU", 0) for node in nodes if node["Alive"]), default=0)
     if execution.gpus_per_trial > most:
-        told = f"gpus-per-trial: {execution.gpus_per_trial:g} is not allowed; no machine has more than {most:g} GPUs"
+        share, has = f"gpus-per-trial: {execution.gpus_per_trial:g}", f"no machine has more than {most:g} GPUs"
         if _started is not None and (execution.address or os.environ.get("RAY_ADDRESS", "local")) == "local":
-            raise SettingError(told)
-        execution.say(f"{told}. Trials wait for one that has")
+            raise SettingError(f"{share} is not allowed; {has}")
+        execution.say(f"{share}: {has}; trials wait for one that has")
 
 
 Place = tuple[str, str]

@@ -47,7 +47,7 @@ def test_another_address_is_another_ray_and_that_of_the_user_stays(ray):
 
 def test_a_share_that_no_machine_has_is_refused_and_of_a_cluster_it_is_told(ray, monkeypatch):
     ray.nodes = lambda: [{"Alive": True, "Resources": {"CPU": 8}}, {"Alive": False, "Resources": {"GPU": 4}}]
-    for address, said in (("", []), ("auto", ["gpus-per-trial: 0.25 is not allowed"])):
+    for address, said in (("", []), ("auto", ["gpus-per-trial: 0.25: no machine has more than 0 GPUs"])):
         execution, lines = Execution(gpus_per_trial=0.25, address=address), []
         monkeypatch.setattr(execution, "say", lines.append)
         ray.module.start_ray(address)
