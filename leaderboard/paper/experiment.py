@@ -130,7 +130,7 @@ class Claim(Settings):
         if self.least is None and self.most is None:
             raise SettingError("least: is missing; a claim must have least, most or both")
         if self.least is not None and self.most is not None and self.least > self.most:
-            raise SettingError(f"least: {self.least:g} is not allowed; must be at most most, {self.most:g}")
+            raise SettingError(f"least: {self.least:g} is not allowed; must be at most `most`, {self.most:g}")
         if sum(option is not None for option in (self.minus, self.over, self.along)) > 1:
             raise SettingError("minus: is not allowed beside over or along; must be one of the three")
         if self.against is not None and self.minus is None and self.over is None:

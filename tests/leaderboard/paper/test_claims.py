@@ -376,7 +376,7 @@ def test_cells_are_compared_after_equal_rounds():
 def test_what_cannot_be_decided_is_refused():
     with pytest.raises(SettingError, match="least: is missing; a claim must have least, most or both"):
         claimed({})
-    with pytest.raises(SettingError, match="least: 10 is not allowed; must be at most most, 1"):
+    with pytest.raises(SettingError, match="least: 10 is not allowed; must be at most `most`, 1"):
         claimed(ABOVE | {"least": 10, "most": 1})
     with pytest.raises(SettingError, match="minus: is not allowed beside over or along"):
         claimed(ABOVE | {"along": "seed"})
