@@ -117,7 +117,7 @@ class Evaluation(Settings):
     weights: tuple[Alike, ...] = Field(
         (),
         description="also record how much the clients have influenced the model: their summed weights in all updates, "
-        "for each client, or for groups of similar availability or correlation",
+        "for each client, or for groups of similar availability or correlation; of both, also for groups of each alone",
     )
 
     def splits_at(self, t: int, rounds: int) -> tuple[str, ...] | None:

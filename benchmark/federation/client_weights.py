@@ -7,8 +7,8 @@ was active, for CA-Fed the sum of its q_i ([CAF] Fig. 1d). The second run uses t
 not linear, for example one that clips by norms, has no such weights (`Properties.linear`).
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -28,11 +28,15 @@ MOST_CLIENTS = 5_000
 
 @dataclass(frozen=True)
 class Classes:
-    """Classes of clients: `of` [m] is the number of each client's class, `alpha` [c] sums to 1 as in the objective."""
+    """Classes of clients: `of` [m] is the number of each client's class, `alpha` [c] sums to 1 as in the objective.
+
+    `unions` are classes of classes: all that share one property, as numbers of classes by name.
+    """
 
     names: Sequence[str]
     of: Int[np.ndarray, "m"]
     alpha: Float[np.ndarray, "c"]
+    unions: Mapping[str, Sequence[int]] = field(default_factory=dict)
 
 
 def classes(
@@ -41,7 +45,7 @@ def classes(
     availability: Float[np.ndarray, "m"] | None,
     correlation: Float[np.ndarray, "m"] | None,
 ) -> Classes:
-    """Clients that agree in all of `alike` are one class.
+    """Clients that agree in all of `alike` are one class. Of several, those that agree in one of them are a union.
 
     `availability` is `often` (see `is_often`) or `rare`. `correlation` of one round with the next is `lasting` (above
     0.5) or `fleeting`. `client` makes each client a class.
@@ -59,10 +63,14 @@ def classes(
     missing = [name for name in alike if name not in columns]
     if missing:
         raise ValueError(f"weights: {missing[0]!r} is not allowed; this participation model does not provide it")
-    labels = ["-".join(parts) for parts in zip(*(columns[name] for name in alike), strict=True)]
-    numbers = {label: number for number, label in enumerate(dict.fromkeys(labels))}
-    of = np.array([numbers[label] for label in labels])
-    return Classes(list(numbers), of, np.bincount(of, alpha))
+    agree = list(zip(*(columns[name] for name in alike), strict=True))
+    numbers = {parts: number for number, parts in enumerate(dict.fromkeys(agree))}
+    unions: dict[str, list[int]] = {}
+    for parts, number in numbers.items():
+        for part in parts if len(parts) > 1 else ():
+            unions.setdefault(part, []).append(number)
+    of = np.array([numbers[parts] for parts in agree])
+    return Classes(["-".join(parts) for parts in numbers], of, np.bincount(of, alpha), unions)
 
 
 class Weights(nn.Module):
@@ -87,7 +95,7 @@ class Weights(nn.Module):
         self.state.set(state)
 
     def measured(self) -> dict[str, float]:
-        """`weight/class`: the share of a class in the total weight, divided by its share in the objective, if not 0.
+        """`weight/class`: the share of a class or union in the total weight over its share in the objective, if not 0.
 
         `weight_distance/tv` and `weight_distance/chi_square` compare the shares q in the total weight with those in the
         objective, alpha: the total variation, and sum (q - alpha)^2 / alpha, which is finite even if a class has no
@@ -107,6 +115,9 @@ class Weights(nn.Module):
             ratio = parts[shared] / alpha[shared]
             labels = (f"weight/{self.classes.names[c]}" for c in shared.tolist())
             columns = dict(zip(labels, ratio.tolist(), strict=True))
+            for union, numbers in self.classes.unions.items():
+                if share := alpha[numbers].sum():
+                    columns[f"weight/{union}"] = float(parts[numbers].sum() / share)
             columns["weight_distance/tv"] = float(np.abs(parts - alpha).sum()) / 2
             if not parts[alpha == 0].any():
                 columns["weight_distance/chi_square"] = float(alpha[shared] @ (ratio - 1) ** 2)

@@ -93,6 +93,18 @@ def test_by_hand():
     assert weights(history, CLIENTS[:3])[-1] == pytest.approx([3 * 1.5 / 2, 3 * 0.5 / 2, 0])
 
 
+def test_classes_of_one_property():
+    """Client 0 has all of round 0, 1 and 2 halves of round 1: of a weight of 2 they have 1, 1/2, 1/2; alpha is 1/3 each."""
+    mask = np.array([[1, 0, 0], [0, 1, 1]])
+    participation = {"name": "trace", "mask": mask, "stationary": [0.9, 0.8, 0.1], "correlation": [0.9, 0.1, 0.9]}
+    by = {"every": 2, "weights": ["availability", "correlation"]}
+    task = {"name": "quadratic", "targets": U[:3]}
+    last = simulate(trial("fedavg", task=task, participation=participation, rounds=2, evaluation=by)).history.iloc[-1]
+    found = {name.removeprefix("weight/"): value for name, value in last.items() if name.startswith("weight/")}
+    joint = {"often-lasting": 1.5, "often-fleeting": 0.75, "rare-lasting": 0.75}
+    assert found == pytest.approx(joint | {"often": 1.125, "rare": 0.75, "lasting": 1.125, "fleeting": 0.75})
+
+
 def test_a_client_outside_the_objective_has_no_ratio():
     """FedAvg weights by alpha, here 1/4, 3/4 and 0."""
     task, every = {"name": "quadratic", "targets": U[:3]}, {"every": 1, "weights": ["client"]}
