@@ -102,6 +102,17 @@ def separation_mixing_time(seed: int, *, weights: np.ndarray, separation: int) -
     return row(mixing=rounds)
 
 
+def separation_slowest_mode(seed: int, *, separation: int, units: int = 100) -> pd.DataFrame:
+    """How slowly the law of the unit drawn in round t nears pi_R, exact for equal p and B = 1 ([Sun] Appendix I).
+
+    A unit is drawn in round t with probability a_t = (1 - a_{t-1} - ... - a_{t-R}) / (N - R): it must not be one of the
+    last R, and all N - R others are equally likely. Column: `slowest`, the factor per round by which a_t - 1/N shrinks
+    in the end, which is the largest root of (N - R) z^R + z^(R-1) + ... + 1; 0 at R = 0. R < N - 1.
+    """
+    roots = np.roots([units - separation, *np.ones(separation)])
+    return row(slowest=np.abs(roots).max(initial=0.0))
+
+
 UnitLaw: TypeAlias = Literal["uniform", "exponential"]
 
 

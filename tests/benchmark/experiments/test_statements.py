@@ -257,6 +257,22 @@ def test_mixing_time_of_minimum_separation_by_powers_of_the_chain(weights, R):
     assert min(apart[: R - 1], default=1) >= 1 - 1 / (R + 1)  # the erratum's argument
 
 
+@pytest.mark.parametrize(("N", "R"), [(3, 1), (5, 2), (6, 4)])
+def test_slowest_mode_against_the_chain(N, R):
+    """The enumerated laws of the drawn unit obey the recurrence of the docstring; by Gelfand its slowest factor."""
+    states, P, draws = separation_chain(np.ones(N) / N, R)
+    law, laws = np.eye(len(states))[next(x for x, state in enumerate(states) if len(state) == R)], []
+    for _ in range(40):
+        laws.append(law @ draws)
+        law = law @ P
+    a = np.array(laws)
+    assert a[R:] == pytest.approx((1 - sum(a[R - k : len(a) - k] for k in range(1, R + 1))) / (N - R))
+    companion = np.eye(R, k=-1)
+    companion[0] = -1 / (N - R)
+    gelfand = np.linalg.norm(np.linalg.matrix_power(companion, 256)) ** (1 / 256)
+    assert row(sun.separation_slowest_mode(0, separation=R, units=N))["slowest"] == pytest.approx(gelfand, rel=0.02)
+
+
 @pytest.mark.parametrize(("units", "R", "B"), [(3, 1, 1), (5, 2, 1), (4, 3, 1), (6, 1, 2), (4, 1, 2)])
 def test_states_of_minimum_separation_against_the_chain(units, R, B):
     """The chain that the oracle enumerates from the start: sets in order, here as lists of clients, B! for each set."""
