@@ -135,6 +135,8 @@ class Claim(Settings):
             raise SettingError("minus: is not allowed beside over or along; must be one of the three")
         if self.against is not None and self.minus is None and self.over is None:
             raise SettingError("against: is not allowed without minus or over")
+        if self.margin is not None and self.least is not None and self.most is not None:
+            raise SettingError("margin: is not allowed beside least and most; two bounds have it in them")
         if self.per is not None and self.at is None:
             raise SettingError("per: is not allowed without at")
         if self.at is not None and self.quantity != "final":

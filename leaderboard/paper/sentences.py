@@ -151,12 +151,13 @@ def _evidence(result: ClaimResult) -> Iterator[str]:
     level, strict = (f"intervals of {100 * one:.3g} %" for one in (result.level, result.strict))
     by_chance = result.verdict in UNDECIDED and any(place.verdict == "contradicted" for place in places)
     diverged = sum(place.diverged for place in places)
+    margin = unit.stated(claim.margin or 0.0) + (" points" if unit.percent else "")
     reasons = {
         f"{level}, as the verdicts were looked at more than once": result.level > 0.95,
         f"no place contradicts it with {strict}, which so many comparisons need": by_chance,
         "the data miss the printed number that identifies the paper's": result.misses,
         SEARCHED: any(place.searched for place in known),
-        f"no difference that matters: within {unit.stated(claim.margin or 0.0)} of the bound": claim.margin is not None,
+        f"no difference that matters: within {margin} of the bound": claim.margin is not None,
         f"no run measured {' and '.join(metric.column for metric in result.unmeasured)}": result.unmeasured,
         f"diverged runs, whose cells have no mean: {diverged}": diverged,
     }

@@ -378,6 +378,8 @@ def test_what_cannot_be_decided_is_refused():
         claimed({})
     with pytest.raises(SettingError, match="least: 10 is not allowed; must be at most `most`, 1"):
         claimed(ABOVE | {"least": 10, "most": 1})
+    with pytest.raises(SettingError, match="margin: is not allowed beside least and most; two bounds have it in them"):
+        claimed(ABOVE | {"least": 0, "most": 1, "margin": 0.1})
     with pytest.raises(SettingError, match="minus: is not allowed beside over or along"):
         claimed(ABOVE | {"along": "seed"})
     with pytest.raises(SettingError, match="over_round: is not allowed beside a time-average or a maximum"):

@@ -70,11 +70,11 @@ def test_a_line_for_each_claim():
 def test_the_evidence_on_request():
     cause = {"kind": "unknown", "shown": "Seen.", "command": "rollcall run x", "supposed": "Perhaps."}
     since = {"since": "2026-11-23", "before": "Thus."}
-    assert claims_list([result(PLACES[:2], most=0.5, margin=0.01, cause=cause, **since)], why=True) == [
+    assert claims_list([result(PLACES[:2], margin=0.01, cause=cause, **since)], why=True) == [
         "1. **undecided**: So. (released code, main.py, reworded after a result): 1 holds, 1 undecided",
-        "   - test/accuracy in %, at least 0.0 and at most 50.0: b: 10.0 [-10.0, 30.0]; "
+        "   - test/accuracy in %, at least 0.0: b: 10.0 [-10.0, 30.0]; "
         "a: 20.0 [10.0, 30.0] (printed 12.3: agrees)",
-        "   - no difference that matters: within 1.0 of the bound",
+        "   - no difference that matters: within 1.0 points of the bound",
         "   - reworded on 2026-11-23, after a result had been seen; before: Thus.",
         "   - shown (unknown): Seen. `rollcall run x`",
         "   - supposed (unknown): Perhaps.",
@@ -87,7 +87,7 @@ def test_an_end_reads_as_a_bound_only_if_it_is_the_bound():
     line, detail, margin = claims_list([result(near, least=0.1235, margin=0.0015)], why=True)
     assert line.endswith("measured 12.96 [12.46, 13.46] %")
     assert detail == "   - test/accuracy in %, at least 12.35: 12.96 [12.46, 13.46]"
-    assert margin == "   - no difference that matters: within 0.15 of the bound"
+    assert margin == "   - no difference that matters: within 0.15 points of the bound"
     assert interval(about(0.01, 0.0096), ACCURACY, bounds=[0.02]) == "1.00 [0.04, 1.96]"
     assert interval(about(0.01, 0.01), ACCURACY, bounds=[0.02]) == "1.0 [0.0, 2.0]"  # they are 0 and the bound
     assert interval(about(0.02, 0.0096), ACCURACY, bounds=[0.03]) == "2.00 [1.04, 2.96]"
