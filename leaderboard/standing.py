@@ -387,9 +387,12 @@ def loss_table(standing: Standing) -> Table:
 def cost_table(standing: Standing, target: float = 0.9) -> Table:
     """What a method costs, means over all final runs; and rounds and uploads until the target, medians over them.
 
-    A final run of a search whose samples all diverged does not exist, and does not reach the target.
+    A final run of a search whose samples all diverged does not exist, and does not reach the target. If no run reaches
+    it, there is no column for it.
     """
     rows: list[list[Shown]] = []
+    finals = [run for method in standing.order for run in standing.finals(method)]
+    reached = any(value >= target for run in finals for _, value in run.curve)
     for method in standing.order:
         runs = standing.finals(method)
         lost = standing.lost(method) * (standing.board.search.finals or 0)
@@ -399,13 +402,14 @@ def cost_table(standing: Standing, target: float = 0.9) -> Table:
         if means:
             sent = means["floats_up"] + means["floats_down"]
             costs = [f"{means['gradients']:,.0f}", f"{sent:.3g}", f"{means['memory']:.3g}"]
-        rows.append([method, *costs, *until_target])
-    heads = ["client gradients", "floats sent", "floats stored"]
-    heads += [f"{what} to {100 * target:g} %" for what in ("rounds", "uploads")]
-    told = (
-        "means over all final runs; until the target: medians over them, and the share that reaches it; uploads in "
-        "floats, as if spread evenly over the rounds"
-    )
+        rows.append([method, *costs, *(until_target if reached else [])])
+    heads, told = ["client gradients", "floats sent", "floats stored"], "means over all final runs"
+    if reached:
+        heads += [f"{what} to {100 * target:g} %" for what in ("rounds", "uploads")]
+        told += "; until the target: medians over them, and the share that reaches it; uploads in floats, as if spread "
+        told += "evenly over the rounds"
+    else:
+        told += f"; none reaches {100 * target:g} %"
     return Table([METHOD_COLUMN, *(Column(head, group=head) for head in heads)], rows, told)
 
 

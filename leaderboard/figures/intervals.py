@@ -78,7 +78,7 @@ def printed_chart(all_judged: Sequence[Judged]) -> alt.ConcatChart | None:
     data[["value", "low", "high"]] = data[["value", "low", "high"]].clip(*EDGES)
     silent = [paper for paper in PAPERS.values() if paper not in {*data["line"]}]
     told = f"A multiple beyond {EDGES[0]:g} or {EDGES[1]:g} is drawn at the edge."
-    told += " A point without a line is of fewer than three seeds, or exact."
+    told += " A point without a line is of fewer than three seeds, or exact. A line to the edge has one end only."
     told += f" No printed number to compare: {', '.join(silent)}." if silent else ""
     looks = {paper: look for paper, look in theme.in_turn(PAPERS.values()).items() if paper not in silent}
     view = _forest(data, "measured / printed", EDGES, theme.by_line("color", looks), at=1)
@@ -139,7 +139,8 @@ def _multiple(
     experiment: PaperExperiment, where: Sequence[str], rounds: tuple[int, int], quantity: Quantity, number: float
 ) -> dict[str, Any]:
     """A row of a measured quantity as a multiple of the printed number, after so many of the planned rounds."""
-    ends = sorted(end / number if math.isfinite(end) else math.nan for end in quantity.interval())
+    interval = quantity.interval()
+    ends = sorted(end / number if any(map(math.isfinite, interval)) else math.nan for end in interval)
     name = f"{experiment.title.partition(':')[0]}: {', '.join(where)}"
     short = f", {rounds[0]:,} of {rounds[1]:,} rounds" if rounds[0] < rounds[1] else ""
     return {"row": name + short, "value": quantity.mean / number, "low": ends[0], "high": ends[1]}

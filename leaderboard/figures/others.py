@@ -134,8 +134,9 @@ def uplinks(mask: Bool[np.ndarray, "T m"], probability: Float[np.ndarray, "T m"]
         alt.layer(*ranges, width=120, height=alt.Step(step)),
         alt.layer(*below, data=counts, width=560, height=90),
     ]
-    every = f"{len(clients)} of {m:,} clients, from the rarest to the most available" if len(clients) < m else ""
-    told = f"{every or f'All {m} clients'}. Blocks: rounds with the uplink on. Right: {said}, from least to largest."
+    some = f"{len(clients)} of {m:,}" if len(clients) < m else f"All {m}"
+    told = f"{some} clients, the most available one above. Blocks: rounds with the uplink on. Right: {said}, its mean"
+    told += " and its range."
     told += f" Below: active clients{' and their expected number' if probability is not None else ''}."
     return theme.grid(views, f"The roll call of {T:,} rounds. {told}", columns=2, caption=told)
 

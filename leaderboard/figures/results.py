@@ -231,7 +231,8 @@ def _drawn(made: Sequence[Subplot], report: Report, over: str, title: str) -> al
         if one.dots:
             ends = theme.room(own[["low", "high"]].to_numpy().ravel())
             x, size = theme.axis(alt.X, "value", one.metric.head, ends, tickCount=5), alt.Step(16)
-            view = alt.layer(*theme.intervals(x, theme.rows_axis(), color=alt.value(theme.BLUE)))
+            colour = theme.GREY if of_lines else theme.BLUE  # the legend names the colours of the lines
+            view = alt.layer(*theme.intervals(x, theme.rows_axis(), color=alt.value(colour)))
         elif len(own) and own["value"].isin((0, one.metric.scale)).all():
             x = theme.axis(alt.X, "x", label, (own["x"].min(), own["x"].max()))
             y = theme.rows_axis().scale(domain=[*own["line"].unique()])
@@ -260,6 +261,7 @@ def _drawn(made: Sequence[Subplot], report: Report, over: str, title: str) -> al
         f"{means}: {mean} over seeds. {spreads}: one standard deviation" if several else "One seed",
         ", of the logarithms." if several and "y" in report.log else ".",
         f" Points have {span(data['seeds'])} seeds." if uneven else "",
+        " 0 is drawn at the left edge." if "x" in report.log and (data["x"] == 0).any() else "",
         *(f" {mark}: {source}." for source, mark in sources.items()),
         f" Without runs that diverged: {', '.join(sorted(diverged))}." if diverged else "",
         f" Without {OVER[over]}: {', '.join(sorted(absent))}." if absent else "",

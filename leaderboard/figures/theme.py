@@ -40,7 +40,9 @@ def theme() -> alt.theme.ThemeConfig:
     """Fonts, grid and legend of all figures."""
     return {
         "background": "white",
+        "padding": {"left": 5, "top": 5, "right": 25, "bottom": 5},  # a browser's font may be wider than the drawing's
         "config": {
+            "font": "Arial, Helvetica, Liberation Sans, sans-serif",
             "axis": {"labelFontSize": 11, "titleFontSize": 12, "titleFontWeight": "normal", "gridColor": "#e5e5e5",
                      "labelFlush": False},
             "legend": {"labelFontSize": 12, "labelLimit": 400, "title": None, "symbolType": "stroke",
@@ -65,7 +67,7 @@ def axis(
     scale = alt.Scale(zero=False) if domain is None else alt.Scale(zero=False, domain=[*domain], nice=False)
     if log:
         low, high = domain or (1, 1)
-        options = {"format": "~e" if high > 1e4 * low else "~g", "tickCount": 6} | options
+        options = {"format": "~e" if high > 1e4 * low else "~g", "tickCount": 6, "labelOverlap": True} | options
         scale.type = "log"
     return kind(f"{field}:Q", title=title, scale=scale, axis=alt.Axis(**options))
 

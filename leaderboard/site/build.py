@@ -381,9 +381,11 @@ def _claims(one: Shown) -> list[dict[str, Any]]:
 def _records(one: Shown) -> list[dict[str, Any]]:
     """A row for each cell with a method, for the pages of methods and of models."""
     made: list[dict[str, Any]] = []
-    last_rounds, metric = one.experiment.report.last_rounds, one.experiment.report.metrics[0]
+    report, numbers = one.experiment.report, printed(one.experiment)
     for cell in one.cells:
-        settings, value = next(iter(cell.runs.values())).settings, cell.number(metric, last_rounds)
+        stated = (metric for metric in report.metrics if printed_for(cell.labels, metric, numbers))
+        metric = next(stated, report.metrics[0])
+        settings, value = next(iter(cell.runs.values())).settings, cell.number(metric, report.last_rounds)
         if METHOD not in settings or value is None:
             continue
         labels = {axis: label for axis, label in cell.labels.items() if label and axis != METHOD}

@@ -232,6 +232,9 @@ def test_costs_are_means_and_rounds_and_uploads_until_the_target_medians():
     )
     (row,) = cost_table(Standing(BOARDS["fashion"], {"fedavg": entry}), target=0.5).rows
     assert row == ["fedavg", "3", "1e+03", "7", "10 (67%)", "200 (67%)"]
+    never = cost_table(Standing(BOARDS["fashion"], {"fedavg": entry}), target=0.8)
+    assert (never.rows, never.caption) == ([row[:4]], "means over all final runs; none reaches 80 %")
+    assert len(never.columns) == 4
 
 
 def test_the_caption_counts_the_searches_at_each_edge_of_the_space():

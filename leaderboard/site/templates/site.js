@@ -197,7 +197,7 @@
       const beside = views.map((view) => {
         const parts = view.layer ?? [view];
         const line = parts.find(({ mark, encoding }) => mark.type === "line" && encoding.y.field === "value");
-        if (line) view.layer.push({ mark: { type: "point", opacity: 0, size: 120 }, encoding: { x: line.encoding.x, y: line.encoding.y, tooltip } });
+        if (line) view.layer.push({ mark: { type: "point", opacity: 0, size: 120, clip: true }, encoding: { x: line.encoding.x, y: line.encoding.y, tooltip } });
         parts.forEach((part) => part.mark.type === "point" && !part.data && part.encoding.x?.field && (part.encoding.tooltip ??= tooltip));
         const y = parts.map(({ encoding }) => encoding.y).find((one) => one?.type === "nominal");
         if (!y || y.axis === null) return y ? 20 : 85;
@@ -217,7 +217,7 @@
       const { log, cut, over } = this.state;
       const spec = JSON.parse(dark.matches ? this.spec.replaceAll('"#000000"', '"#f2f2f2"') : this.spec);
       const along = this.costs.includes(over);
-      const shown = (row) => (!this.names.length || row.line === undefined || this.drawn.has(row.line)) &&
+      const shown = (row) => (!this.names.includes(row.line) || this.drawn.has(row.line)) &&
         (!cut || row.x === undefined || row.x <= Number(cut)) && (!log || row.value === undefined || row.value > 0);
       const changed = (row) => ({ ...row, ...(along && "x" in row ? { x: row[over] } : {}), ...(log && row.low <= 0 ? { low: row.value } : {}) });
       spec.datasets = Object.fromEntries(Object.entries(this.data).map(([name, rows]) => [name, rows.filter(shown).map(changed)]));
