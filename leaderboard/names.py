@@ -71,7 +71,9 @@ def label_text(axis: str, label: str, axes: Iterable[str] = ()) -> str:
     """A label beside those of other axes: numbers with the name of their setting, in full if two of them end alike."""
     end = axis.rpartition(".")[2]
     alike = sum(end == other.rpartition(".")[2] for other in axes) > 1
-    return f"{(axis if alike else end).replace('_', ' ')} {label}" if all(map(is_number, label.split(", "))) else label_name(axis, label)
+    if not all(map(is_number, label.split(", "))):
+        return label_name(axis, label)
+    return f"{(axis if alike else end).replace('_', ' ')} {label}"
 
 
 def label_names(axis: str, labels: Iterable[str]) -> dict[str, str]:

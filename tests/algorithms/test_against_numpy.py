@@ -77,6 +77,7 @@ OPTIONS = [
     ("mifa", {"memory": "updates", "wait_for_all": True}, {"remember": "updates", "wait_for_all": True}),
     ("scaffold", {"option": "I"}, {}),
     ("scaffnew", {"first_shift": "model"}, {}),
+    ("scaffnew", {"shift": "at_once"}, {}),
     ("focus", {"empty": "skip"}, {}),
     ("fedawe", {"clip": 0.05, "eta_g": 0.6}, {"clip": 0.05, "scale": 0.6}),
     ("fedpbc", {"eta_g": 0.6}, {"scale": 0.6}),
@@ -155,6 +156,7 @@ def check(result, path):
 
 THROUGH_THE_SUITE = [
     *((name, {}, {}) for name in ("local_sgd", "fedavg_known", "fedsgd_iw", "mifa", "scaffold", "scaffnew", "focus")),
+    ("scaffnew", {"shift": "at_once"}, {}),
     ("unbiased", {"oracle": False}, {}),
     ("ca_fed", {"kappa2": 0.03}, {}),
     ("fedpbc", {"eta_g": 0.6}, {"scale": 0.6}),

@@ -164,3 +164,15 @@ def test_scaffnew_shifts_sum_to_zero_under_full_participation(schedule):
     for state in states:
         assert state.h.dense().sum(dim=0).abs().max() < 1e-10
     assert states[-1].h.dense().abs().max() > 0.1
+
+
+def test_scaffnew_shifts_at_once_always_sum_to_zero():
+    states = [state for *_, state in run("scaffnew", {"shift": "at_once"})[1]]
+    for state in states:
+        assert state.h.dense().sum(dim=0).abs().max() < 1e-10
+    assert states[-1].h.dense().abs().max() > 0.1
+
+
+def test_both_rules_of_scaffnew_agree_under_full_participation():
+    ends = [run("scaffnew", {"shift": shift}, **FULL)[1][-1][1] for shift in ("on_return", "at_once")]
+    assert torch.allclose(*ends, rtol=0, atol=1e-10)

@@ -38,6 +38,7 @@ TO_THE_OPTIMUM = [
     ("scaffold", {"option": "II"}, 0.1, 3),
     ("feddyn", {"alpha": 4.0}, 0.1, 3),
     ("amplified_scaffold", {"P": 10}, 0.1, 3),
+    ("scaffnew", {"shift": "at_once"}, 0.1, 3),
     # Memory of updates: with single steps.
     *((name, {}, 0.1, 1) for name in ("mifa", "fedvarp", "mimic")),
     ("fedstale", {"beta": 1.0}, 0.05, 1),
@@ -60,7 +61,7 @@ def test_memory_of_updates_ends_where_full_participation_does_with_more_steps(na
     assert np.abs(end(name, 900, 3, 0.1) - limit).max() < 1e-10
 
 
-def test_scaffnew_diverges_unless_all_clients_participate():
+def test_scaffnew_with_shifts_on_return_diverges_unless_all_clients_participate():
     assert np.abs(end("scaffnew", 300, 1, 0.1, p=1.0) - OPTIMUM).max() < 1e-10
     assert np.abs(end("scaffnew", 300, 1, 0.1)).max() > 1e10
 

@@ -231,7 +231,7 @@ def scaffold(s, memory, option="II"):
     s.x = s.x + s.eta_g * moved
 
 
-def scaffnew(s, memory, lengths=None, first_shift="zero"):
+def scaffnew(s, memory, lengths=None, first_shift="zero", shift="on_return"):
     h = memory.setdefault("h", np.zeros_like(s.u))
     last = memory.setdefault("last", {})
     ends = {}
@@ -245,6 +245,10 @@ def scaffnew(s, memory, lengths=None, first_shift="zero"):
         last[i] = (ends[i], s.eta)
     if s.A:
         s.x = sum(ends.values()) / len(s.A)
+    if shift == "at_once":
+        last.clear()
+        for i in s.A:
+            h[i] = h[i] + (s.x - ends[i]) / (steps_of(s, i) * s.eta)
 
 
 def fedpbc(s, memory, scale=1.0):

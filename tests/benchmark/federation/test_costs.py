@@ -29,6 +29,7 @@ EXPECTED = {
     "scaffold": ([4, 4, 6], [8, 8, 12], [8, 8, 12], [row + 2 for row in ROWS]),
     "scaffold I": ([8, 8, 12], [8, 8, 12], [8, 8, 12], [row + 2 for row in ROWS]),
     "scaffnew": ([4, 4, 6], BOTH_WAYS, BOTH_WAYS, [2 * row + 3 for row in ROWS]),
+    "scaffnew at once": ([4, 4, 6], BOTH_WAYS, [8, 8, 12], ROWS),
     "fedawe": ([4, 4, 6], BOTH_WAYS, BOTH_WAYS, [row + 3 for row in ROWS]),
     "focus": ([4, 4, 6], BOTH_WAYS, BOTH_WAYS, [row + 2 for row in ROWS]),
     # c, u, the gradient counts, and c_i, in whose single row nobody has yet been put
@@ -36,7 +37,10 @@ EXPECTED = {
     "ca_fed": ([6, 6, 9], BOTH_WAYS, BOTH_WAYS, 9),  # one gradient more: it brings the loss at x
     "more_available": ([2, 2, 4], [2, 2, 4], [2, 2, 4], 0),  # client 0 is below the mean of pi
 }
-OPTIONS = {"scaffold I": {"name": "scaffold", "option": "I"}}
+OPTIONS = {
+    "scaffold I": {"name": "scaffold", "option": "I"},
+    "scaffnew at once": {"name": "scaffnew", "shift": "at_once"},
+}
 
 
 @pytest.mark.parametrize("name", EXPECTED)

@@ -72,8 +72,7 @@ def test_the_evidence_on_request():
     since = {"since": "2026-11-23", "before": "Thus."}
     assert claims_list([result(PLACES[:2], margin=0.01, cause=cause, **since)], why=True) == [
         "1. **undecided**: So. (released code, main.py, reworded after a result): 1 holds, 1 undecided",
-        "   - test/accuracy in %, at least 0.0: b: 10.0 [-10.0, 30.0]; "
-        "a: 20.0 [10.0, 30.0] (printed 12.3: agrees)",
+        "   - test/accuracy in %, at least 0.0: b: 10.0 [-10.0, 30.0]; a: 20.0 [10.0, 30.0] (printed 12.3: agrees)",
         "   - no difference that matters: within 1.0 points of the bound",
         "   - reworded on 2026-11-23, after a result had been seen; before: Thus.",
         "   - shown (unknown): Seen. `rollcall run x`",
