@@ -20,8 +20,8 @@ Cost:
     of the round; memory (n + 1) d + m.
 
 When to use:
-    With full participation, for which it was made. With partial participation the default may diverge; `at_once` reaches
-    the optimum in our tests.
+    With full participation, for which it was made. With partial participation the default may diverge; `at_once`
+    reaches the optimum in our tests.
 
 Differences from the paper:
     A round is everything between two communications. By default a client receives the new x when it is active again,

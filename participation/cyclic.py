@@ -3,8 +3,6 @@
 Neither model has a correlation lambda: a client's state is determined by its offset.
 """
 
-from math import inf
-
 import numpy as np
 from jaxtyping import Float, Int
 
@@ -14,7 +12,7 @@ from rollcall.participation.probabilities import Probability, resolve
 
 def stretches(p: Float[np.ndarray, "m"], length: int) -> tuple[Int[np.ndarray, "m"], Int[np.ndarray, "m"]]:
     """Active and inactive rounds [m] of a cycle of L >= 2 rounds: on = round(L p), half to even; both at least one."""
-    check("length", length, 2, inf)
+    check("length", length, 2, 2**53)  # beyond, a float does not hold every number of rounds
     on = np.maximum(1, np.rint(length * p).astype(np.int64))
     return on, np.maximum(1, length - on)
 

@@ -92,6 +92,7 @@ def successive(q: Float[np.ndarray, "n"], B: int, rng: np.random.Generator) -> I
     """Draw B different positions of q [n] one after another, in proportion to the remaining q; in no order."""
     # The first B arrivals of exponential clocks with rates q_i. As the clocks are memoryless, the next arrival is i
     # with probability q_i over the sum of the remaining rates.
+    q = np.ldexp(q, -np.frexp(q.max())[1])  # exact; a quotient by the smallest doubles would be infinite
     with np.errstate(divide="ignore", over="ignore"):
         arrival = rng.standard_exponential(len(q)) / q
     return np.argpartition(arrival, B - 1)[:B]

@@ -294,7 +294,7 @@ class ClientData(LightningDataModule):
         if fault := held_by.fault(n):
             raise ValueError(f"data: {fault}")
         empty = np.flatnonzero(held_by.sizes == 0)
-        if len(empty) and (empty_clients == "refuse" or len(empty) == len(held_by)):
+        if len(empty) and (empty_clients != "keep" or len(empty) == len(held_by)):
             name = f" ({names[empty[0]]})" if names else ""
             must = "must have one; `empty_clients: keep` keeps clients that never train"
             raise ValueError(f"data: client {empty[0]}{name} without training samples is not allowed; {must}")
@@ -410,9 +410,10 @@ def natural_clients(
 
 def need_shares(validation: float, test: float) -> None:
     """Raise ValueError unless the shares of each client's samples that are held out leave it a tenth."""
-    for name, share, most in (("validation", validation, 0.9), ("test", test, 0.9 - validation)):
+    beside = f", beside a validation of {validation:g}" if validation else ""
+    for name, share, most, why in (("validation", validation, 0.9, ""), ("test", test, 0.9 - validation, beside)):
         if not 0 <= share <= most + 1e-9:  # 0.9 - 0.8 is less than 0.1 in floating point
-            raise ValueError(f"{name}: {share} is not allowed; must be in [0, {most:g}], with validation")
+            raise ValueError(f"{name}: {share} is not allowed; must be in [0, {most:g}]{why}")
 
 
 def need_least(least: float, **options: float) -> None:

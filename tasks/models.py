@@ -14,6 +14,8 @@ from typing import TypeAlias
 from torch import Tensor, nn
 from torch.nn.functional import batch_norm
 
+from rollcall.tasks.base import need_least
+
 Shape: TypeAlias = tuple[int, ...]
 Model: TypeAlias = Callable[[Shape, int], nn.Module]
 
@@ -27,8 +29,10 @@ def mlp(shape: Shape, classes: int, *, hidden: Sequence[int] = (64,)) -> nn.Modu
     """Fully connected layers with ReLU.
 
     Args:
-        hidden: number of units of each hidden layer.
+        hidden: number of units of each hidden layer, at least 1.
     """
+    for units in hidden:
+        need_least(1, hidden=units)
     layers: list[nn.Module] = [nn.Flatten()]
     for before, after in pairwise([prod(shape), *hidden]):
         layers += [nn.Linear(before, after), nn.ReLU()]

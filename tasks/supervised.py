@@ -327,6 +327,8 @@ def _columns(source: Any, name: str) -> Samples:
             source = default_collate([source[i] for i in range(len(source))])  # type: ignore[arg-type]
         if not isinstance(source, tuple | list) or len(source) < 2:
             raise TypeError(type(source).__name__)
+        if any(isinstance(column, np.ma.MaskedArray) for column in source):
+            raise TypeError("masked arrays")
         columns = [
             column.detach().clone() if isinstance(column, Tensor) else torch.from_numpy(np.array(column))
             for column in source

@@ -21,7 +21,10 @@ def labelled(values: Any) -> Any:
     if is_choice or not isinstance(values, Iterable) or isinstance(values, str):
         values = [values]
     if isinstance(values, Mapping):
-        return {str(label): value for label, value in values.items()}
+        texts = [*map(str, values)]
+        if twice := next((label for label in texts if texts.count(label) > 1), ""):
+            raise ValueError(f"must have labels that differ as text, unlike the two {twice!r}")
+        return dict(zip(texts, values.values(), strict=True))
     axis: dict[str, Any] = {}
     for value in values:
         axis[next(label for label in numbered(label_of(value)) if label not in axis)] = value

@@ -533,6 +533,8 @@ def _array(value: Any, members: tuple[Any, ...]) -> Any:
                 return recording.array(Path(value))
         except ValueError as error:
             raise CompleteError(str(error)) from None
+    if isinstance(value, np.ma.MaskedArray):
+        raise ValueError("must be an array without a mask")
     try:
         numbers = np.asarray(value)
     except ValueError:

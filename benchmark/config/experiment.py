@@ -129,6 +129,11 @@ class Override(Settings):
     )
     found: str = Field("", description="how the values were found")
 
+    def meets(self, panel: str, grid: Grid) -> bool:
+        """Whether it applies to a point of the panel with this grid."""
+        axes = {**grid, "panel": {panel: None}}
+        return all(not set(labels).isdisjoint(axes.get(axis, ())) for axis, labels in self.when.items())
+
     def is_for(self, labels: Mapping[str, str]) -> bool:
         """Whether it applies to the grid point with these labels."""
         return all(labels.get(axis) in names for axis, names in self.when.items())
@@ -174,6 +179,8 @@ class Experiment(Settings):
     def _mentions_known_labels(self) -> Self:
         if not self.trial and not any(panel.analysis or panel.trial for panel in self.panels.values()):
             raise SettingError("trial: is missing; it must be given")
+        if "panel" in self.axes:
+            raise SettingError("grid: 'panel' is not allowed; must be another name, as panels have this one")
         shown = self.shown
         parts: dict[str, Experiment | Variant] = {"": self}
         parts |= {f"variants.{name}.": variant for name, variant in self.variants.items()}
@@ -182,6 +189,8 @@ class Experiment(Settings):
                 check_one_of(f"{path}grid", axis, self.axes)
             for number, override in enumerate(part.overrides):
                 check_labels(f"{path}overrides.{number}.when", override.when, shown)
+                if not any(override.meets(name, self._grid_of(name)) for name in self.panels):
+                    raise SettingError(f"{path}overrides.{number}.when: is met by no point of the grid")
         for field, axes in (("columns", self.report.columns), ("pictures", self.report.pictures)):
             for axis in axes:
                 check_one_of(f"report.{field}", axis, shown)
@@ -261,6 +270,12 @@ class Experiment(Settings):
         """The axes of a cell, which is a mean over seeds: the panel and those of all grids, variants included."""
         axes = union(self.axes, *(variant.grid for variant in self.variants.values()))
         return {"panel": dict.fromkeys(self.panels)} | {axis: axes[axis] for axis in axes if axis != "seed"}
+
+    def _grid_of(self, panel: str) -> Grid:
+        """The axes of a panel, variants included."""
+        own = self.grid | self.panels[panel].grid
+        every = union(own, *(variant.grid for variant in self.variants.values()))
+        return {axis: every[axis] for axis in own}
 
     @property
     def axes(self) -> Grid:
@@ -346,14 +361,12 @@ class Experiment(Settings):
 
         Raises SettingError: there is no such axis, or it has no such label.
         """
-        axes = self.axes
+        axes = self.axes | ({"panel": dict(self.panels)} if any(self.panels) else {})
         kept: dict[str, dict[str, Any]] = {}
         for axis, wanted in conditions.items():
-            if axis != "panel" and not axes.get(axis):
-                raise SettingError(
-                    f"only: {axis!r} is not allowed; must be an axis of the grid: {listed([*axes, 'panel'], axis)}"
-                )
-            kept[axis] = selected(f"only {axis}", self.panels if axis == "panel" else axes[axis], wanted)
+            if not axes.get(axis):
+                raise SettingError(f"only: {axis!r} is not allowed; must be an axis of the grid: {listed(axes, axis)}")
+            kept[axis] = selected(f"only {axis}", axes[axis], wanted)
 
         cut = self._with_grids(
             lambda grid: {

@@ -7,6 +7,7 @@ from itertools import product
 from numbers import Real
 from typing import Any
 
+from rollcall.benchmark.config.axes import Grid
 from rollcall.benchmark.config.digest import digest, flatten, run_name, serialised
 from rollcall.benchmark.config.dotted import merged, put_all
 from rollcall.benchmark.config.errors import SettingError
@@ -103,6 +104,7 @@ def _of_panel(experiment: Experiment, name: str, panel: Panel) -> Iterator[GridP
     if panel.analysis is not None:
         grid = {axis: grid[axis] for axis in grid if axis in panel.grid or axis.startswith(("seed", "analysis."))}
         common = {"analysis": panel.analysis}
+    _refuse_shared(grid)
     for labels in product(*grid.values()):
         chosen = [_settings(axis, grid[axis][label]) for axis, label in zip(grid, labels, strict=True)]
         # A whole part before its options, in whatever order the axes stand, so that no axis is lost.
@@ -118,6 +120,16 @@ def _of_panel(experiment: Experiment, name: str, panel: Panel) -> Iterator[GridP
                 spec = put_all(spec, {path: value for path, value in own if path.startswith(within)})
                 searches |= dict.fromkeys(override.set, override.searched)  # a later value may be of no search
         yield GridPoint(shown, spec, next(filter(None, searches.values()), ""))
+
+
+def _refuse_shared(grid: Grid) -> None:
+    """Raise SettingError if two axes set the same setting, so that one of them would change nothing."""
+    owner: dict[str, str] = {}
+    for axis, values in grid.items():
+        for path in dict.fromkeys(path for value in values.values() for path in _settings(axis, value)):
+            other = owner.setdefault(path, axis)
+            if other != axis:
+                raise SettingError(f"grid.{axis}: is not allowed beside {other}; both set {path}")
 
 
 def _settings(axis: str, value: Any) -> Mapping[str, Any]:

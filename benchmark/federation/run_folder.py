@@ -71,7 +71,8 @@ class Damaged(SettingError):
 STATUS_TYPES: Mapping[str, tuple[type, ...]] = {
     **dict.fromkeys(("rounds", "finished"), (int,)),
     **dict.fromkeys(("round", "seconds", "updated"), (float, int)),
-    **dict.fromkeys(("signature", "sources", "code", "settings"), (dict,)),
+    **dict.fromkeys(("signature", "sources", "code", "settings", "versions"), (dict,)),
+    **dict.fromkeys(("state", "digest", "device"), (str,)),
     "diverged": (int, type(None)),
 }
 """The types of some entries of status.json."""
@@ -98,7 +99,7 @@ class RunFolder:
             status = json.loads(self.status_file.read_text())
         except FileNotFoundError:
             return {}
-        except ValueError:
+        except (ValueError, RecursionError):
             raise Damaged(self.status_file, "not valid JSON") from None
         if not isinstance(status, dict):
             raise Damaged(self.status_file, "not a JSON object")
@@ -207,6 +208,8 @@ class RunFolder:
                 raise Damaged(self.metrics, fault)
             self.save_settings(trial)
             self.error_file.unlink(missing_ok=True)
+            for scratch in self.path.glob("*.new"):  # of `replacing`, in a process that was killed
+                scratch.unlink(missing_ok=True)
             before, first = self.status, first_status(trial)
             begun = MADE_BY if self.checkpoint.exists() else ()  # what made the first rounds
             kept = {key: before[key] for key in (*COUNTED, "signature", *begun) if key in before}

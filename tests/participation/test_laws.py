@@ -169,6 +169,14 @@ def test_laws_of_a_set(draw, law, w, B):
     assert_law([tuple(sorted(draw(np.array(w), B, rng).tolist())) for _ in range(6000)], law(w, B))
 
 
+def test_only_the_proportions_of_weights_matter():
+    for small in (1e-320, 2.0**-1000, 1.0):
+        draws = [successive(small * np.array([3.0, 1.0, 2.0]), 2, np.random.default_rng(seed)) for seed in range(40)]
+        assert np.array_equal(
+            draws, [successive(np.array([3.0, 1.0, 2.0]), 2, np.random.default_rng(i)) for i in range(40)]
+        )
+
+
 @pytest.mark.parametrize("R", [0, 1, 3, [0, 2, 1, 0]])
 def test_minimum_separation(R):
     p, T = np.array([0.8, 0.5, 0.3, 0.2]), 7500
@@ -313,6 +321,7 @@ def test_population_of_ca_fed():
         ("cyclic_reset", {"probability": 0.5, "gamma": 0.2}, "gamma: 0.2 is not allowed without frozen_duty, where it has"),
         ("markov_pi_lambda", {"correlation": 0.5, "nu": 0.2}, "nu: 0.2 is not allowed beside correlation"),
         ("markov_varying", {"probability": 0.5, "restart_each_round": True, "off_on": 0.2}, "off_on: 0.2 .*no effect"),
+        ("cyclic", {"probability": 0.5, "length": 10**19}, "length: .* is not allowed"),
         ("group_events", {"reading": "cap"}, "reading: cap is not allowed without max_active"),
         ("group_events", {"sizes": (3, 4)}, r"sizes: \[3, 4\].*add up to 10"),
     ],

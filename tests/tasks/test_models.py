@@ -47,6 +47,12 @@ def test_layers_and_parameters_of_the_papers_networks(name):
     assert f"{sum(parameters):,} parameters" in MODELS[name].__doc__
 
 
+@pytest.mark.parametrize("hidden", [(0,), (8, -1)])
+def test_a_layer_without_units_is_refused(hidden):
+    with pytest.raises(ValueError, match=f"^hidden: {hidden[-1]} is not allowed; must be at least 1"):
+        MODELS["mlp"]((4,), 2, hidden=hidden)
+
+
 def test_inputs_that_a_network_is_not_made_for_are_refused():
     for name in PAPERS:
         for wrong in ((3, 8, 8), (784,), (1, 32, 28)):

@@ -183,6 +183,7 @@ WRONG = [  # arguments, options, and the message
     ((*R, line()), {"metrics": ["rr"]}, "metrics: 'rr' is not allowed; must be a name such as auroc"),
     ((*R, line()), {"metrics": ["r2", "r2"]}, r"metrics: two of one name are not allowed \(r2, r2\)"),
     ((*C, line(3)), {"metrics": {"accuracy": "f1"}}, "metrics: accuracy is not allowed; the task measures it"),
+    (((np.ma.masked_array(X), R[0][1]), None, line()), {}, "train: masked arrays: must be a tuple"),
     ((*R, line()), {"partition": "x"}, "partition: 'x' is not allowed; must be a function or one"),
     ((*R, line()), {"partition": lambda y, m, seed: {i: [i] for i in range(m)}}, r"partition: a dict is not allowed; must be Parts, or a list .*test_supervised.py:\d+\)$"),
     ((*R, line()), {"partition": lambda y, m, seed: [[0, 1], [1]], "clients": 2}, "partition: sample 1 of clients 0, 1 is not allowed; must"),

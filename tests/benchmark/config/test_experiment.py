@@ -126,7 +126,11 @@ def override(**when):
         (override(algorithm="fedav"), "overrides.1.when.algorithm: 'fedav' is not allowed; must be one of fedavg, mifa"),
         (override(algo="fedavg"), "overrides.1.when: 'algo' is not allowed; must be one of panel, algorithm, local.lr"),
         (override(panel="a") | {"panels": {"": {}}}, "overrides.1.when: 'panel' is not allowed; must be one of algorithm"),
+        (override(algorithm=[]), "overrides.1.when: is met by no point of the grid"),
+        (override(panel="a", **{"local.lr": "0.1"}), "overrides.1.when: is met by no point of the grid"),
         ({"grid": {"seed": []}}, "grid.seed: [] is not allowed; must have 1 or more values"),
+        ({"grid": {"local.lr": {1: 0.01, "1": 0.5}}}, "grid.local.lr: {1: 0.01, '1': 0.5} is not allowed; must have labels that differ as text, unlike the two '1'"),
+        ({"grid": {"panel": {"a": {"rounds": 2}}}}, "grid: 'panel' is not allowed; must be another name, as panels have this one"),
     ],
 )  # fmt: skip
 def test_an_axis_or_a_label_that_no_grid_has_is_refused(change, complaint):
@@ -134,6 +138,23 @@ def test_an_axis_or_a_label_that_no_grid_has_is_refused(change, complaint):
     with pytest.raises(SettingError) as caught:
         validated(Experiment, content)
     assert str(caught.value).partition(". Did you mean ")[0] == complaint
+
+
+def test_an_override_of_a_label_that_a_variant_adds_is_met_there():
+    variant = {"about": "more", "grid": {"algorithm": {"fedau": "fedau"}}}
+    made = validated(Experiment, BASE | {"variants": {"v": variant}} | override(algorithm="fedau"))
+    assert [point.rounds for point in grid_points(made.as_("v")) if point.labels["algorithm"] == "fedau"] == [3, 3]
+
+
+def test_two_axes_cannot_set_the_same_setting():
+    axes = {"set": {"a": {"algorithm": "fedau"}, "b": {"local.lr": 0.1}}}
+    with pytest.raises(SettingError, match=r"^grid\.set: is not allowed beside algorithm; both set algorithm$"):
+        grid_points(validated(Experiment, BASE | {"grid": BASE["grid"] | axes}))
+
+
+def test_only_a_panel_that_an_experiment_without_panels_lacks():
+    with pytest.raises(SettingError, match=r"^only: 'panel' is not allowed; must be an axis of the grid: seed, algor"):
+        validated(Experiment, BASE).only({"panel": ["a"]})
 
 
 @pytest.mark.parametrize("seed", ["one", -1, 0.5, float("nan"), True, None])

@@ -74,6 +74,19 @@ def test_a_status_with_a_part_of_another_kind_is_examined(part, tmp_path):
     assert finding.problem.startswith(part[1:].partition('"')[0] + " is ")
 
 
+def test_a_status_of_too_many_brackets_is_not_json(tmp_path):
+    (tmp_path / "status.json").write_text("[" * 100_000)
+    with pytest.raises(Damaged, match="not valid JSON"):
+        _ = RunFolder(tmp_path).status
+
+
+def test_what_a_killed_process_was_writing_is_removed(tmp_path):
+    stopped(tmp_path, at=5)
+    (tmp_path / "last.ckpt.99999.new").write_bytes(b"half")
+    assert is_whole(tmp_path)
+    assert not [*tmp_path.glob("*.new")]
+
+
 def test_the_model_of_a_diverged_run_is_examined(tmp_path):
     trial = TRIAL | {"local": {"steps": 2, "lr": 50.0}, "rounds": 200}
     assert simulate(trial, folder=tmp_path).diverged
@@ -189,7 +202,13 @@ def test_a_checkpoint_that_names_code_is_damaged(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "change", [{"finished": None}, {"finished": float("nan")}, {"signature": None}, {"updated": "x"}]
+    "change",
+    [
+        *({"finished": value} for value in (None, float("nan"))),
+        *({name: None} for name in ("signature", "device", "versions")),
+        {"updated": "x"},
+        {"digest": 3},
+    ],
 )
 def test_a_status_with_values_of_another_kind_is_damaged(change, tmp_path, capsys):
     simulate(TRIAL, folder=tmp_path / "e" / "run")
