@@ -199,7 +199,7 @@ def check_claim(
     places = [replace(place, reading=name) for name, result in readings.items() for place in result.places]
     first = next(iter(readings.values()))
     unmeasured = tuple(dict.fromkeys(metric for result in readings.values() for metric in result.unmeasured))
-    misses = frozenset(far & readings.keys())
+    misses = frozenset(name for name in readings if name.partition(", ")[0] in far)
     return ClaimResult(claim, first.metric, tuple(places), first.level, unmeasured, readings, misses)
 
 

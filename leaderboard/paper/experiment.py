@@ -103,7 +103,11 @@ class Claim(Settings):
         False,
         description="a reading that misses its printed number by more than a quarter has other data than the paper",
     )
-    data: str = Field("", description="the experiment whose claim with `identifies` tells whether these are its data")
+    data: str = Field(
+        "",
+        description="the experiment whose claim with `identifies` tells whether these are its data; a reading `own, "
+        "other` has those of its `own`",
+    )
     erratum: str = Field("", description="the formula is false as printed: what remains true; the verdict is erratum")
     since: str = Field("", description="date on which it was reworded after a result had been seen")
     before: str = Field("", description="its wording before that date")

@@ -79,6 +79,16 @@ def test_a_number_that_identifies_the_data_is_missed_by_more_than_a_quarter(prin
     assert under({"often": OFTEN}, identifies=True, printed=printed).verdict == verdict
 
 
+def test_a_reading_has_the_data_of_the_one_that_its_name_begins_with():
+    """The claim whose number tells that `own` has other data has no reading `own, again`, which has the same data."""
+    number = under({"own": OFTEN}, identifies=True, printed=0.14)
+    assert number.misses == {"own"}
+    made = experiment()
+    readings = {"own": OFTEN, "own, again": OFTEN, "other": OFTEN}
+    claim = claimed(ABOVE | {"readings": readings, "data": "e"})
+    assert check_claim(claim, made, cells(made, []), identified=number).misses == {"own", "own, again"}
+
+
 def test_two_readings_that_disagree_are_not_testable():
     result = under({"often": OFTEN, "seldom": SELDOM})
     assert {name: one.verdict for name, one in result.readings.items()} == {"often": "holds", "seldom": "contradicted"}
