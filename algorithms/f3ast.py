@@ -18,11 +18,11 @@ When to use:
 
 Differences from the paper:
     The default of `start`, 1, is that of FedPBC's released code. F3AST's own starts r at alpha or at 1/m, and divides
-    the sum by the number of clients of a round. With equal weights the smallest r_i are selected; the FedPBC paper
-    prints the limit and beta, not how clients are selected or where r starts. FedPBC's released code uses positions in
-    the list A as client ids once A has `capacity` clients (ties: highest position), so that wrong clients are selected,
-    including inactive ones: `selection: released`. In the CA-Fed paper's experiments all methods know the
-    availabilities, F3AST too: r_i = pi_i in all rounds, `oracle: true`.
+    the sum by the number of clients of a round; the boards have its start of 1/m without this divisor. With equal
+    weights the smallest r_i are selected; the FedPBC paper prints the limit and beta, not how clients are selected or
+    where r starts. FedPBC's released code uses positions in the list A as client ids once A has `capacity` clients
+    (ties: highest position), so that wrong clients are selected, including inactive ones: `selection: released`. In the
+    CA-Fed paper's experiments all methods know the availabilities, F3AST too: r_i = pi_i in all rounds, `oracle: true`.
 """
 
 from dataclasses import dataclass

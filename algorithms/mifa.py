@@ -17,7 +17,7 @@ When to use:
 
 Differences from the paper:
     In the paper every client is active in the first round. Here G_i starts at zero, or, with `wait_for_all`, x stays
-    until every client with samples has participated once.
+    until every client with samples has participated once. The authors' code has both.
 """
 
 from dataclasses import dataclass

@@ -91,7 +91,7 @@ def normalised(weights: Float[np.ndarray, "m"]) -> Float[np.ndarray, "m"]:
     """Weights divided by their sum, for example those of the objective that an algorithm in fact minimises."""
     if not np.isfinite(weights).all() or (weights < 0).any() or not (weights > 0).any():
         raise ValueError("weights: must be finite, at least 0 and not all 0")
-    # First divided by the largest: weights near the smallest double would overflow the quotient.
+    # First divided by the largest: the sum of weights near the largest double would overflow.
     scaled = weights / weights.max()
     return scaled / scaled.sum()
 

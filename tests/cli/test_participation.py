@@ -30,6 +30,15 @@ def test_a_summary_of_rounds_counted_by_hand():
     assert summary.weights["chi_square"] == np.inf
 
 
+def test_what_clients_without_a_change_and_seldom_ones_count_for():
+    """Client 0 is always there, so that its correlation cannot be measured; client 2 is there once in 1,500 rounds."""
+    mask = np.zeros((1500, 4), dtype=bool)
+    mask[:, 0], mask[::2, 1], mask[7, 2] = True, True, True
+    summary = summarise(Trace(Population(4), mask=mask, correlation=np.array([0.0, -0.9, 0.3, 0.8])), mask)
+    assert summary.never == 1
+    assert summary.memory[1] == pytest.approx((-0.9 + 0.3) / 2)
+
+
 def test_a_recorded_roll_call_replays(tmp_path, capsys):
     def spec(**participation):
         path = tmp_path / f"{participation['name']}.yaml"

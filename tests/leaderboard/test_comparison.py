@@ -91,6 +91,8 @@ def test_with_a_diverged_seed_there_is_no_difference_but_it_loses():
     assert one.wins == (2, 0, 1)
     both = replace(one, other=replace(one.other, runs=one.other.runs | {"1": diverging(one.other.runs["1"])}))
     assert both.wins == (2, 1, 0)
+    as_loss = replace(one, metric=Metric("test/accuracy", "min"))  # whose scores are below 0
+    assert as_loss.wins == (0, 0, 3)
 
 
 CURVES = {"fedavg": [0, 0.1, 0.2, *[0.3] * 8], "mifa": [0, 0.3, *[0.6] * 9]}
@@ -120,6 +122,9 @@ def test_each_row_of_a_ranking_against_its_baseline():
         cell.labels["participation"] for cell in ranking.cells if cell.labels["algorithm"] == "mifa"
     ]
     assert {one.among for one in found if one} == {2}
+    mine = experiment()
+    two = rank(runs(mine, ends), [ACCURACY, Metric("test/accuracy", "min")], 1, axes(mine))
+    assert {one.among for column in against(two, "fedavg").values() for one in column if one} == {2}
     with pytest.raises(SettingError, match="against: 'fedpbc' is not allowed; must be one of mifa, fedavg"):
         against(ranking, "fedpbc")
 

@@ -222,8 +222,9 @@ def test_costs_are_means_and_rounds_and_uploads_until_the_target_medians():
     """Of 20 rounds with 400 floats up and 600 down, 50 % is reached after 5, after exactly 10, and never."""
     cost = {"floats_up": 400.0, "floats_down": 600.0, "memory": 7.0}
     curves = [[(0, 0.1), (5, 0.6)], [(5, 0.4), (10, 0.5), (15, 0.7)], [(10, 0.1), (20, 0.4)]]
+    spent = [{"gradients": 3.0 * i, "floats_up": up} for i, up in enumerate((300.0, 400.0, 500.0))]
     ended = [
-        Final(seed=i, run="", rounds=20, value=0.5, curve=curve, costs=cost | {"gradients": 3.0 * i}, seconds=1)
+        Final(seed=i, run="", rounds=20, value=0.5, curve=curve, costs=cost | spent[i], seconds=1)
         for i, curve in enumerate(curves)
     ]
     entry = entered().entries["fedavg"]

@@ -154,6 +154,25 @@ def test_the_marginals_of_the_first_n_are_those_of_all_sets(first):
     assert model.share is None
 
 
+def test_the_marginals_of_the_first_n_before_a_deadline():
+    """Clients 0 to 3 need 1 to 4 s, times exp(0.5 z), and the two fastest within 2.5 s count: by counting draws."""
+    rounds, first, deadline, jitter = 200_000, 2, 2.5, 0.5
+    rng, T = np.random.default_rng(0), np.arange(1.0, 5.0)
+    time = T * np.exp(jitter * rng.standard_normal((rounds, 4)))
+    time[(rng.random((rounds, 4)) >= 0.8) | (time > deadline)] = np.inf
+    counted = (np.isfinite(time) & (time.argsort(axis=1).argsort(axis=1) < first)).mean(axis=0)
+    available = MODELS["bernoulli"](Population(4), probability=0.8)
+    model = Clocked(Population(4), available, T, first=first, deadline=deadline, jitter=jitter)
+    assert model.stationary == pytest.approx(counted, abs=0.005)
+
+
+def test_the_shares_of_clients_that_are_not_independent_are_not_known():
+    available = MODELS["group_events"](Population(10))
+    assert Clocked(Population(10), available, np.ones(10), deadline=5.0).share is None
+    independent = MODELS["bernoulli"](Population(10), probability=0.5)
+    assert Clocked(Population(10), independent, np.ones(10), deadline=5.0).share is not None
+
+
 def test_the_marginals_of_the_first_n_without_the_clients_without_samples():
     """As if they were not there; their own are those to be available."""
     available = MODELS["bernoulli"](Population(6), probability=np.concatenate([[0.6], P, [0.8]]))

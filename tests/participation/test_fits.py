@@ -70,6 +70,8 @@ def test_features_of_a_trace_by_hand(monkeypatch):
     on = mask.sum(axis=1)[: int(np.flatnonzero(mask.any(axis=1))[-1]) + 1]
     assert table["trace"]["day"] == pytest.approx(np.corrcoef(on[:-24], on[24:])[0, 1])
     assert table["trace"]["week"] == pytest.approx(np.corrcoef(on[:-168], on[168:])[0, 1])
+    weekly = compare(Trace(Population(3), mask=intervals[intervals["end"] <= 13 * 86_400], round_length=3600))
+    assert np.isnan(weekly["trace"]["week"])  # not two weeks
     assert table["trace"]["shares"] == pytest.approx(1)
     assert table["trace"]["pairs"] == pytest.approx(np.corrcoef(mask[: len(on)].T)[np.triu_indices(3, 1)].mean())
     assert table["bernoulli"]["shares"] == pytest.approx(1, abs=0.01)
@@ -92,3 +94,10 @@ def test_statistics_of_a_mask_by_hand():
     assert standard_errors(mask, np.array([0.3, 1 / 3, 0.0])) == pytest.approx(0.2 / 0.05**0.5)
     assert standard_errors(mask, np.array([0.5, 1 / 3, 0.5])) == pytest.approx(0.5 / (0.25 / 6) ** 0.5)
     assert standard_errors(mask, np.array([0.5, 1 / 3, 1.0])) == np.inf
+    # The first of 21 rounds is left out of the error. A distance of up to one round in T is not infinite.
+    later = np.array([1, *[0, 1] * 10], dtype=bool)[:, None]
+    error = np.std([0, 1] * 10, ddof=1) / np.sqrt(20)
+    assert standard_errors(later, np.array([0.5])) == pytest.approx((11 / 21 - 0.5) / error)
+    never = np.zeros((21, 1), dtype=bool)
+    never[0] = True  # once in 21 rounds, stated as 0
+    assert standard_errors(never, np.array([0.0])) == 0.0

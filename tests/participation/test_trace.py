@@ -105,6 +105,8 @@ OCTOBER = "0,2020-10-25 02:00,2020-10-25 04:00"  # in Berlin 02:00 is 00:00 UTC,
         ("0,0,\n1,0,1300", {}, [[0, 1, 2]] * 2, ["1 intervals have no end: until the last time of the recording"]),
         ("a,0,600\noff,600,6000\na,6000,6600\nb,0,1", {"unknown": "off"}, [[0, 1], [0]], [ORDER.format("a"), "9 of 11 rounds are gaps of the logger: left out"]),
         ("0,0,600\n0,6000000,6000600", {}, [[0, 10000]], ["9,999 of 10,001 rounds in a row have no client: if the logger was off, write a device for this time and name it as `unknown`"]),
+        ("0,0,600\n0,60000,60600\n0,180000,180600", {}, [[0, 100, 300]], ["199 of 301 rounds in a row have no client: if the logger was off, write a device for this time and name it as `unknown`"]),
+        ("0,0,600\n0,90000,90600\n0,180000,180600\n0,240000,240600", {}, [[0, 150, 300, 400]], ["149 of 401 rounds in a row have no client: if the logger was off, write a device for this time and name it as `unknown`"]),
         ("0,1580428800000,1580430000000", {}, [[0, 1]], []),  # 2020-01-31 00:00 UTC in ms
         ("0,1580428800000000000,1580430000000000000", {}, [[0, 1]], []),
         ("0,1580430600,1580431200", {}, [[3]], []),

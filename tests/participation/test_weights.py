@@ -85,6 +85,7 @@ def test_large_groups_against_scipy():
         expected = event * stats.binom.pmf(np.arange(size + 1), size, inside)
         expected[0] += 1 - event
         np.testing.assert_allclose(count, expected, rtol=1e-9, atol=1e-30)
+    assert theory.group_counts([10**6], np.array([1.0]), 0.3)[0].sum() == pytest.approx(1, abs=1e-14)
     always = theory.group_counts([1500], np.array([1.0]), 1.0)[0]
     assert (always[-1], always[:-1].max()) == (1.0, 0.0)
 
@@ -98,6 +99,12 @@ def test_the_population_of_groups_has_the_means_of_its_members():
         mine = [i for i in range(7) if unit[i] == u]
         assert pooled.classes[u] == pytest.approx(sum(classes[i] for i in mine) / len(mine), rel=1e-15)
         assert pooled.histogram[u].tolist() == sum(histogram[i] for i in mine).tolist()
+
+
+def test_weights_of_any_size_have_their_proportions():
+    for size in (5e-324, 1e-320, 1.0, 8e307):
+        found = theory.normalised(size * np.array([1.0, 2.0, 1.0]))
+        assert found == pytest.approx([0.25, 0.5, 0.25])
 
 
 def test_bias_by_hand():

@@ -55,6 +55,11 @@ def test_one_of_several_places_must_contradict_more_clearly():
     assert [place.verdict for place in result.places] == ["holds", "contradicted"]
     assert result.verdict == "undecided"
     assert decide(ABOVE | {"where": {"participation": ["seldom"]}}, ends).verdict == "contradicted"
+    made = experiment()
+    seldom = runs(made.only({"participation": ["seldom"]}), ends)
+    alone = check_claim(claimed(ABOVE), made, cells(made, seldom))
+    assert {place.verdict for place in alone.places} == {"not run", "contradicted"}
+    assert alone.verdict == "contradicted"  # of the places that were run, one
     low, high = result.places[1].quantity.interval(0.975)
     assert (low, high) == pytest.approx((-0.5 - 0.62053, -0.5 + 0.62053), abs=1e-5)  # t(0.9875, 2) = 6.2053
 
@@ -289,6 +294,8 @@ def test_looks_at_growing_numbers_of_seeds_cost_confidence():
     assert decide(ABOVE, ends).verdict == "holds"
     looked = decide(ABOVE, ends, experiment(decides={"looks": 2}))
     assert (looked.verdict, looked.level) == ("undecided", 0.975)
+    own = decide(ABOVE | {"size": {"looks": 2}}, ends)
+    assert (own.verdict, own.level) == ("undecided", 0.975)
     printed = decide(ABOVE | {"printed": 0.055}, ends, experiment(decides={"looks": 2}))
     assert {place.size for place in printed.places} == {"differs"}  # outside 0.029 +- 0.025, of 95 %
 
