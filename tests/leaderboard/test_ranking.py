@@ -167,6 +167,17 @@ def test_the_table_of_a_ranking():
     assert "; last evaluation; " in ranking_table(rank(runs, METRICS, last_rounds=1)).caption
 
 
+def test_of_cells_with_other_seeds_none_is_the_best():
+    """Two seeds each, one of which both have; and a cell is evaluated as often as the run with the fewest."""
+    runs = [run("a", seed, [0.1, 0.5]) for seed in (0, 1)] + [run("b", seed, [0.1, 0.9]) for seed in (1, 2)]
+    ranking = rank(runs, METRICS, last_rounds=10)
+    assert [row[1].best for row in ranking_table(ranking).rows] == [False, False]
+    (best, _) = ranking.cells
+    late = replace(best.runs["1"], history=best.runs["1"].history.iloc[:-1])
+    found = [one.evaluations(METRICS[0], 10) for one in (best, replace(best, runs=best.runs | {"1": late}))]
+    assert found == [1, 0]
+
+
 def cut(run, t):
     return diverging(replace(run, history=run.history[run.history.index < t]), t)
 

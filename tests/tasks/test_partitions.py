@@ -8,6 +8,7 @@ from keys import keyed
 
 from rollcall.tasks.partitions import (
     PARTITIONS,
+    _equal,
     _proportional,
     by_label,
     dirichlet,
@@ -115,6 +116,15 @@ def test_equal_volumes_follow_the_law_of_drawing_sample_by_sample():
         score += statistics(histogram(parts, labels)) - others.mean(axis=0)
         variance += others.var(axis=0, ddof=1) * (1 + 1 / repeats)
     assert (np.abs(score) < 3.5 * np.sqrt(variance) + 1e-9).all()
+
+
+def test_a_client_whose_classes_are_used_up_draws_from_all_samples_that_are_left():
+    """It wants the two samples of class 0 only; its other 48 are of the 98 left, of which 8 are of class 2."""
+    labels, law = np.repeat([0, 1, 2], [2, 90, 8]), np.eye(3)[[0, 0]]
+    held = [[labels[mine] for mine in _equal(labels, law, np.random.default_rng(seed))] for seed in range(60)]
+    first = [next(mine for mine in both if (mine == 0).any()) for both in held]
+    assert {(mine == 0).sum() for mine in first} == {2}
+    assert np.mean([(mine == 2).sum() for mine in first]) == pytest.approx(48 * 8 / 98, abs=0.8)
 
 
 def test_by_class_draws_proportions_over_clients():
