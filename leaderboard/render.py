@@ -59,7 +59,7 @@ def finite(value: float | None) -> float | None:
     return value if value is not None and math.isfinite(value) else None
 
 
-Entry = str | int | Number
+Printable = str | int | Number
 
 
 @dataclass(frozen=True)
@@ -88,12 +88,14 @@ class Table:
     """
 
     columns: list[Column]
-    rows: list[list[Entry]]
+    rows: list[list[Printable]]
     caption: str
     best_of: str = ""
 
     @classmethod
-    def of_columns(cls, columns: Sequence[tuple[Column, Sequence[Entry]]], caption: str, best_of: str = "") -> "Table":
+    def of_columns(
+        cls, columns: Sequence[tuple[Column, Sequence[Printable]]], caption: str, best_of: str = ""
+    ) -> "Table":
         heads, entries = zip(*columns, strict=True)
         return cls(list(heads), [list(row) for row in zip(*entries, strict=True)], caption, best_of)
 
@@ -108,7 +110,7 @@ class Table:
     @property
     def named(self) -> "Table":
         """The table with display names instead of labels, for files that people read."""
-        named: list[tuple[Column, Sequence[Entry]]] = []
+        named: list[tuple[Column, Sequence[Printable]]] = []
         for index, column in enumerate(self.columns):
             entries = [row[index] for row in self.rows]
             names = label_names(column.axis, {str(entry) for entry in entries}) if column.axis else {}
@@ -119,11 +121,11 @@ class Table:
     def texts(self, best: str, escape: Callable[[str], str]) -> list[list[str]]:
         """The titles, and the entries row by row, as escaped text; `best % text` is the form of a best value."""
 
-        def text(entry: Entry) -> str:
+        def text(entry: Printable) -> str:
             is_best = isinstance(entry, Number) and entry.best
             return best % escape(str(entry)) if is_best else escape(str(entry))
 
-        lines: list[Sequence[Entry]] = [self.titles, *self.rows]
+        lines: list[Sequence[Printable]] = [self.titles, *self.rows]
         return [[text(entry) for entry in line] for line in lines]
 
 
@@ -225,7 +227,7 @@ def _caption(table: Table, legend: str) -> str:
     return f"{table.caption}; {legend}{table.best_of}" if table.marks_best else table.caption
 
 
-def _cell(entry: Entry, marks_best: bool) -> Text:
+def _cell(entry: Printable, marks_best: bool) -> Text:
     if not isinstance(entry, Number) or not marks_best:
         return Text(str(entry))
     return Text(f"{entry} *", "bold green") if entry.best else Text(f"{entry}  ")  # room for the star

@@ -27,8 +27,7 @@ from rollcall.benchmark.search.entry import ENDING, Entry, Final
 from rollcall.benchmark.search.space import domain
 from rollcall.leaderboard.names import method_name
 from rollcall.leaderboard.paper.quantities import half_width
-from rollcall.leaderboard.render import Column, Number, Table
-from rollcall.leaderboard.render import Entry as Shown
+from rollcall.leaderboard.render import Column, Number, Printable, Table
 from rollcall.leaderboard.runs import HERE, PACKAGE
 from rollcall.participation import recording
 from rollcall.participation.summary import summarise
@@ -267,7 +266,7 @@ def result_table(standing: Standing, baseline: str) -> Table:
     apart = {name: standing.differences(name, baseline) for name in names}
     groups = {name: standing.group(name) for name in names}
 
-    def accuracy(method: str, name: str) -> Shown:
+    def accuracy(method: str, name: str) -> Printable:
         if method not in standing.values[name]:
             return ""
         mean, half = interval(standing.values[name][method])
@@ -275,12 +274,12 @@ def result_table(standing: Standing, baseline: str) -> Table:
         spread = "" if math.isnan(half) else f"{half:.1f}"  # of one search
         return Number(mean, half, f"{mean:.1f}", f"{spread}{mark}", best=method in groups[name])
 
-    rows: list[list[Shown]] = []
+    rows: list[list[Printable]] = []
     for method in standing.order:
         worst = min((float(standing.values[name][method].mean()), name) for name in standing.conditions(method))
         loss = max(standing.losses(method, control).values(), default=(math.nan, math.nan))
         marks = standing.entries[method].marks
-        row: list[Shown] = [method, points(interval(standing.ranks[method]))]
+        row: list[Printable] = [method, points(interval(standing.ranks[method]))]
         possible = len(standing.conditions(method))
         row += [f"{count_best(standing, method)} of {possible}", *(accuracy(method, name) for name in names)]
         row += [f"{worst[0]:.1f} {worst[1]}", points(loss), " ".join(SYMBOLS.get(one, one) for one in marks.knows)]
@@ -357,7 +356,7 @@ def at_edges(standing: Standing) -> str:
 def difference_table(standing: Standing, baseline: str) -> Table:
     """Differences of all methods to a baseline by condition; an empty one is the best of each condition."""
     heads = [METHOD_COLUMN]
-    rows: list[list[Shown]] = [[method] for method in standing.order]
+    rows: list[list[Printable]] = [[method] for method in standing.order]
     for name in standing.values:
         best = "" if baseline else standing.best(name)
         title, named = (f" (best: {best})", f"{name} (best: {method_name(best)})") if best else ("", "")
@@ -377,7 +376,7 @@ def loss_table(standing: Standing) -> Table:
     """The loss of each method from the control to each condition."""
     control, *others = standing.board.patterns
     losses = {method: standing.losses(method, control) for method in standing.order}
-    rows: list[list[Shown]] = [
+    rows: list[list[Printable]] = [
         [method, *(points(one[name]) if name in one else "" for name in others)] for method, one in losses.items()
     ]
     told = f"points of accuracy under {control} minus those under the pattern, paired by search, with the 95 % interval"
@@ -390,7 +389,7 @@ def cost_table(standing: Standing, target: float = 0.9) -> Table:
     A final run of a search whose samples all diverged does not exist, and does not reach the target. If no run reaches
     it, there is no column for it.
     """
-    rows: list[list[Shown]] = []
+    rows: list[list[Printable]] = []
     finals = [run for method in standing.order for run in standing.finals(method)]
     reached = any(value >= target for run in finals for _, value in run.curve)
     for method in standing.order:
@@ -427,7 +426,7 @@ def until(runs: Sequence[Final], target: float, cost: str, lost: int = 0) -> str
 
 def pattern_table(board: Board) -> Table:
     """Facts on the conditions, means over the final seeds: from theory where the model states them, else counted."""
-    rows: list[list[Shown]] = []
+    rows: list[list[Printable]] = []
     seeds = [seed for search in range(len(board.search.seeds)) for seed in board.finals(search)]
     for name, spec in board.conditions(next(iter(board.methods))).items():
         facts = []

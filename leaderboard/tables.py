@@ -19,7 +19,7 @@ from rollcall.leaderboard.paper.experiment import PaperExperiment, Printed, prin
 from rollcall.leaderboard.paper.quantities import Quantity, estimate
 from rollcall.leaderboard.paper.sentences import SEARCHED, change, interval, signed
 from rollcall.leaderboard.ranking import METHOD, Ranking
-from rollcall.leaderboard.render import SIZE, Column, Entry, Number, Table, finite, number
+from rollcall.leaderboard.render import SIZE, Column, Number, Printable, Table, finite, number
 
 
 @dataclass(frozen=True)
@@ -254,14 +254,14 @@ def overall_table(over: Overall, baseline: str = "") -> tuple[Table, list[dict[s
         check_one_of("against", baseline, map(str, ranks))
     columns = [Column("method", words=True, axis=METHOD), Column("mean rank"), Column("best in")]
     columns += [Column(f"minus {baseline}", named=f"minus {method_name(baseline)}")] if baseline else []
-    entries: list[list[Entry]] = []
+    entries: list[list[Printable]] = []
     rows = []
     for method in map(str, ranks):
         rank, best = estimate(ranks[method].to_numpy()), over.best_in(method)
         low, high = map(finite, rank.interval())
         row = {"labels": {METHOD: method}, "metric": over.metric.name, "mean_rank": rank.mean, "low": low, "high": high}
         row |= {"best_in": best, "conditions": len(over.blocks)}
-        entry: list[Entry] = [method, interval(rank, RANK), f"{best} of {len(over.blocks)}"]
+        entry: list[Printable] = [method, interval(rank, RANK), f"{best} of {len(over.blocks)}"]
         if baseline:
             less = estimate((ranks[method] - ranks[baseline]).to_numpy()) if method != baseline else None
             entry.append(change(less, RANK) if less else "")
@@ -321,7 +321,7 @@ def ranking_table(
     `beside` has, by metric, the comparison of each cell with a baseline; see `against`.
     """
     cells, last_rounds = ranking.cells, ranking.last_rounds
-    columns: list[tuple[Column, Sequence[Entry]]] = []
+    columns: list[tuple[Column, Sequence[Printable]]] = []
     for key in (METHOD, *ranking.settings):
         head = Column("method" if key == METHOD else ranking.short(key), words=True, axis=key)
         columns.append((head, [one.labels[key] for one in cells]))
@@ -372,7 +372,7 @@ def paper_table(experiment: PaperExperiment, cells: Sequence[Cell], numbers: Seq
     rows = []
     for labels in dict.fromkeys(_labels(cell, down) for cell in cells):
         in_row = [cell for cell in cells if _labels(cell, down) == labels]
-        row: list[Entry] = list(labels)
+        row: list[Printable] = list(labels)
         for head, metric in measures:
             cell = next((cell for cell in in_row if _labels(cell, across) == head), None)
             at = cells[0].labels | dict(zip([*down, *across], [*labels, *head], strict=True))
@@ -441,7 +441,7 @@ def long_rows(
     return rows
 
 
-def _marked(cells: Sequence[Cell], metric: Metric, last_rounds: int) -> list[Entry]:
+def _marked(cells: Sequence[Cell], metric: Metric, last_rounds: int) -> list[Printable]:
     """The entries of competing cells, the best one of several marked; empty where there is no number.
 
     Cells of unequal seeds have no best one.
@@ -460,7 +460,7 @@ def _labels(cell: Cell, axes: Sequence[str]) -> tuple[str, ...]:
 
 def beside_printed(
     cell: Cell | None, labels: Mapping[str, str], metric: Metric, last_rounds: int, numbers: Sequence[Printed]
-) -> list[Entry]:
+) -> list[Printable]:
     """The measured number, the printed one, and the difference with its 95 % interval; empty where there is none.
 
     The difference of runs with fewer rounds than planned stands in brackets, with their share of the steps.

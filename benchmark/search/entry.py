@@ -186,7 +186,7 @@ class Method(NamedTuple):
     space: dict[str, Any]
 
 
-class Plan:
+class EntryPlan:
     """What is run for a method, and its results."""
 
     def __init__(self, board: Board, method: Method, store: Path) -> None:
@@ -285,7 +285,7 @@ def enter(board: Board, methods: Sequence[Method], execution: Execution, tell: T
     Raises SettingError: a trial failed, or a method is possible under no condition. Raises Interrupted: asked to stop;
     call again to resume.
     """
-    plans = [Plan(board, method, execution.store) for method in methods]
+    plans = [EntryPlan(board, method, execution.store) for method in methods]
     for plan in plans:
         for name, reason in plan.impossible.items():
             tell(f"{plan.method.label} cannot have {name}: {reason}")

@@ -13,7 +13,7 @@ from rollcall.leaderboard.names import label_name, method_name
 from rollcall.leaderboard.paper.claims import FOLDERS, PAPERS, of_papers
 from rollcall.leaderboard.paper.experiment import PaperExperiment, printed, printed_for
 from rollcall.leaderboard.paper.quantities import Quantity, estimate
-from rollcall.leaderboard.paper.reproduction import Entry, Judged
+from rollcall.leaderboard.paper.reproduction import Judged, Written
 from rollcall.leaderboard.tables import Overall
 
 if TYPE_CHECKING:  # import torch, which other figures need not wait for
@@ -86,7 +86,7 @@ def printed_chart(all_judged: Sequence[Judged]) -> alt.ConcatChart | None:
     return theme.grid([view], f"{text}1 is agreement. {told}", caption=told)
 
 
-def orders_chart(orders: Sequence[tuple[Entry, "list[Gap]"]]) -> alt.ConcatChart:
+def orders_chart(orders: Sequence[tuple[Written, "list[Gap]"]]) -> alt.ConcatChart:
     """A plot for each order: a row for each setting, with its gap and interval, and the printed gap as a diamond."""
     views = []
     for order, gaps in orders:

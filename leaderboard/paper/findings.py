@@ -18,7 +18,7 @@ from rollcall.benchmark.search.board import Board
 from rollcall.leaderboard.paper.claims import Results, pairs_of, values_of
 from rollcall.leaderboard.paper.experiment import Claim, printed, printed_for
 from rollcall.leaderboard.paper.quantities import Estimate, estimate, geometric
-from rollcall.leaderboard.paper.reproduction import HERE, PAGES, Entry, Judged, kept, origin
+from rollcall.leaderboard.paper.reproduction import HERE, PAGES, Judged, Written, kept, origin
 from rollcall.leaderboard.paper.sentences import MARK, RATIO, change, claims_list, interval
 from rollcall.leaderboard.render import markdown
 from rollcall.leaderboard.standing import Standing, expectations, points, result_table, standing
@@ -33,7 +33,7 @@ class Gap:
     `searched`: whether rates were searched, whose uncertainty is not in the interval.
     """
 
-    row: Entry
+    row: Written
     gap: Estimate
     step: Estimate | None
     printed: float | None
@@ -57,11 +57,11 @@ class Gap:
         return interval(quantity, RATIO) if quantity.logarithmic else change(quantity, self.metric)
 
 
-def taken_apart(order: Entry, results: Callable[[str], Results]) -> list[Gap]:
+def taken_apart(order: Written, results: Callable[[str], Results]) -> list[Gap]:
     """The gap in each row; `results` gives the experiment, or a variant of it by name, with its cells."""
     made: list[Gap] = []
     first = pd.Series(dtype=float)
-    for row in (Entry(**{"variant": "", "changes": {}} | row) for row in order.rows):
+    for row in (Written(**{"variant": "", "changes": {}} | row) for row in order.rows):
         experiment, cells = results(row.variant)
         claim = validated(Claim, {"says": row.setting, "tag": "ours", "least": 0.0, **order.gap, **row.changes})
         metric = claim.metric or experiment.report.metrics[0]
@@ -81,13 +81,15 @@ def taken_apart(order: Entry, results: Callable[[str], Results]) -> list[Gap]:
     return made
 
 
-def written() -> Entry:
+def written() -> Written:
     """The sentences of FINDINGS.md: findings by name, published orders, checks by another route, guide and limits."""
     told: dict[str, Any] = load_yaml(HERE / "findings.yaml")
     own: dict[str, Any] = {"rests": {}, "search": "", "boards": ()}
-    lists = {key: [Entry(**own | one) for one in told[key]] for key in ("checks", "guide", "limits")}
-    orders = [Entry(**{"printed": None} | one) for one in told["orders"]]
-    return Entry(findings={name: Entry(**own | one) for name, one in told["findings"].items()}, orders=orders, **lists)
+    lists = {key: [Written(**own | one) for one in told[key]] for key in ("checks", "guide", "limits")}
+    orders = [Written(**{"printed": None} | one) for one in told["orders"]]
+    return Written(
+        findings={name: Written(**own | one) for name, one in told["findings"].items()}, orders=orders, **lists
+    )
 
 
 def findings(all_judged: Sequence[Judged], *archives: Path) -> str:
@@ -95,7 +97,7 @@ def findings(all_judged: Sequence[Judged], *archives: Path) -> str:
     found = boards(*archives[-1:])
     content, own = guided(found), {one.experiment.name: one for one in all_judged}
 
-    def rests(sentence: Entry) -> str:
+    def rests(sentence: Written) -> str:
         """The claims that a sentence rests on."""
         return ", ".join(f"{name} {number}" for name, numbers in sentence.rests.items() for number in numbers)
 
@@ -116,7 +118,7 @@ def boards(archive: Path | None = None) -> dict[str, Standing]:
     return {name: standing(Board.read(name), archive) for name in names("standard")}
 
 
-def guided(boards: Mapping[str, Standing]) -> Entry:
+def guided(boards: Mapping[str, Standing]) -> Written:
     """The sentences of FINDINGS.md, those of the guide with their numbers of boards."""
     content = written()
     for row in content.guide:
@@ -131,7 +133,7 @@ def gap_on(place: str, boards: Mapping[str, Standing]) -> str:
     return points((gap.mean, gap.half), "+")
 
 
-def orders(*archives: Path) -> list[tuple[Entry, str, list[Gap]]]:
+def orders(*archives: Path) -> list[tuple[Written, str, list[Gap]]]:
     """The published orders of `findings.yaml`: each with what it shows, and its gaps by the runs in some archives."""
     listed = [(order, taken_apart(order, kept(order.experiment, *archives).results)) for order in written().orders]
     return [(order, order.says.format(*(gap.text for gap in gaps)), gaps) for order, gaps in listed]

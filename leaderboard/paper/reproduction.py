@@ -39,7 +39,7 @@ from rollcall.leaderboard.render import Table
 from rollcall.leaderboard.runs import Run, unarchive
 from rollcall.leaderboard.tables import Comparison, comparison_tables, how, pairs, paper_table, versions
 
-Entry = SimpleNamespace
+Written = SimpleNamespace
 """An entry of `core_messages.yaml`, `statements.yaml` or `findings.yaml`, whose keys are explained there."""
 
 HERE = Path(__file__).parents[1]
@@ -56,16 +56,16 @@ PAGES = Environment(
 )
 
 
-def statements() -> list[Entry]:
+def statements() -> list[Written]:
     """The testable sentences of the papers."""
-    return [Entry(**{"done": ""} | one) for one in load_yaml(STATEMENTS)]
+    return [Written(**{"done": ""} | one) for one in load_yaml(STATEMENTS)]
 
 
 @dataclass(frozen=True)
 class ToldMessage:
     """A core message with its verdict and its numbers as text, empty if there are none; `size`: seeds and rounds."""
 
-    message: Entry
+    message: Written
     verdict: Verdict
     printed: str = ""
     measured: str = ""
@@ -158,7 +158,7 @@ def kept(name: str, *archives: Path) -> Judged:
     return Judged(experiment, unarchive(experiment.home, *archives), archives)
 
 
-def stated(told: Sequence[Told]) -> list[tuple[Entry, list[Told], Verdict | None]]:
+def stated(told: Sequence[Told]) -> list[tuple[Written, list[Told], Verdict | None]]:
     """Each statement with its claims and its verdict; None if it has no claims of the paper."""
     found = []
     for one in statements():
@@ -191,10 +191,10 @@ def reproduction(all_judged: Sequence[Judged]) -> str:
 def messages(told: Sequence[Told]) -> list[ToldMessage]:
     """The core messages of the papers, each with the first verdict in `ORDER` of its claims, and with its numbers."""
     own = [one.result for one in of_papers(told)]
-    return [_told(Entry(**MESSAGE | content), own) for content in load_yaml(MESSAGES)]
+    return [_told(Written(**MESSAGE | content), own) for content in load_yaml(MESSAGES)]
 
 
-def _told(message: Entry, results: Sequence[ClaimResult]) -> ToldMessage:
+def _told(message: Written, results: Sequence[ClaimResult]) -> ToldMessage:
     """A core message with the numbers of the first place of its `number` that has the labels and the reading."""
     verdict = weakest(result.verdict for result in results if result.claim.statement in message.statements)
     for result in (one for one in results if one.claim.statement == message.number):

@@ -15,7 +15,7 @@ from rollcall.benchmark.config.choice import KINDS, Choice, kind_of, read
 from rollcall.benchmark.config.errors import SettingError, check_one_of
 from rollcall.benchmark.config.text import command, counted, parse_part, strict_json
 from rollcall.cli import options as opt
-from rollcall.cli.options import STORE, Json, err, out, plans_of, say, tracked
+from rollcall.cli.options import STORE, Json, err, out, requests_of, say, tracked
 
 if TYPE_CHECKING:
     from rollcall.benchmark.conformance import Outcome
@@ -215,7 +215,7 @@ def verify(
     from rollcall.leaderboard.kept import verdict_on
     from rollcall.leaderboard.runs import unarchive
 
-    plans = plans_of([experiment], variant, seeds, only)
+    plans = requests_of([experiment], variant, seeds, only)
     if len(plans) != 1:
         raise SettingError(f"experiment: {experiment!r} is not allowed; must be one experiment")
     runs = plans[0].runs

@@ -123,7 +123,7 @@ def tracked(items: Collection[Item], what: str) -> Iterable[Item]:
 
 
 @dataclass(frozen=True)
-class Plan:
+class Request:
     """An experiment as the command line changes it, and its trials.
 
     Args:
@@ -170,7 +170,7 @@ class Plan:
             check_metrics(metrics, self.trials)
 
 
-def plans_of(
+def requests_of(
     experiments: list[str],
     variant: str = "",
     seeds: str = "",
@@ -179,7 +179,7 @@ def plans_of(
     rounds: int | None = None,
     methods: list[str] | None = None,
     tuned: Path | None = None,
-) -> list[Plan]:
+) -> list[Request]:
     """The experiments, of a paper all, as the command line changes them.
 
     Their settings are validated when the jobs of a plan are asked for.
@@ -223,7 +223,7 @@ def plans_of(
             if without := answer.check_cells(chosen):
                 say(f"{tuned} has no settings for {counted(without, 'trial')}; these run as the experiment says", err)
         file = Path(one) if file_of(one) == Path(one) else None
-        plans.append(Plan(chosen, not only, file))
+        plans.append(Request(chosen, not only, file))
     return plans
 
 

@@ -14,7 +14,7 @@ from rollcall.benchmark.config.experiment import Scheduler, file_of
 from rollcall.benchmark.config.text import command, counted, duration, parse_values, repeated, strict_json
 from rollcall.benchmark.sweep.run import Execution, record, run_jobs
 from rollcall.cli import options as opt
-from rollcall.cli.options import INTERRUPTED, STORE, Plan, described, err, plans_of, say
+from rollcall.cli.options import INTERRUPTED, STORE, Request, described, err, requests_of, say
 
 if TYPE_CHECKING:
     from rollcall.benchmark.search.tune import Tuning
@@ -45,7 +45,7 @@ def run(
     as_json: opt.Json = False,
 ) -> None:
     """Run an experiment's trials; rerun to resume, finished ones are skipped."""
-    plans = plans_of(experiment, variant, seeds, only, settings, rounds, methods, tuned)
+    plans = requests_of(experiment, variant, seeds, only, settings, rounds, methods, tuned)
     execution = opt.execution(store, executor, gpus, retries, every, storage, address)
     sweeps = [plan.jobs(store) for plan in plans]  # validates all settings before anything runs
     failed = interrupted = False
@@ -77,7 +77,7 @@ def run(
     raise typer.Exit(INTERRUPTED if interrupted else 1 if failed else 0)
 
 
-def _run(plan: Plan, jobs: list["Job"], execution: Execution, redo: bool) -> "Sweep":
+def _run(plan: Request, jobs: list["Job"], execution: Execution, redo: bool) -> "Sweep":
     """Run the jobs of an experiment that have not ended.
 
     Raises SettingError: a setting is not allowed, or a run folder is damaged.
@@ -185,7 +185,7 @@ def tune(
 
     if grid and samples is not None:
         raise SettingError("--samples is not allowed with --grid, which tries all combinations; must be left out")
-    chosen = plans_of([experiment], variant, "", only, settings, None, methods)
+    chosen = requests_of([experiment], variant, "", only, settings, None, methods)
     if len(chosen) != 1:
         raise SettingError(f"experiment: {experiment!r} is not allowed; must be one experiment")
     tuning = search_for(

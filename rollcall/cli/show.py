@@ -25,7 +25,7 @@ from rollcall.benchmark.config.text import command, counted, dumped, duration, f
 from rollcall.benchmark.config.trial import Analysis, Trial
 from rollcall.benchmark.federation.run_folder import RunFolder
 from rollcall.cli import options as opt
-from rollcall.cli.options import STORE, described, out, plans_of, tracked
+from rollcall.cli.options import STORE, described, out, requests_of, tracked
 from rollcall.leaderboard.names import label_name, paper_of
 from rollcall.leaderboard.paper.experiment import PaperExperiment
 
@@ -99,7 +99,7 @@ def show(
             raise SettingError(f"{given[0]} is not allowed for a part, which has no trials; it takes --json")
         print(json.dumps(shown, indent=1)) if as_json else out.print(*map(_part_card, shown), sep="\n")
         return
-    plans = plans_of(experiment, variant, seeds, only, settings, rounds, methods, tuned)
+    plans = requests_of(experiment, variant, seeds, only, settings, rounds, methods, tuned)
     if as_json:
         print(strict_json([described(job) for plan in plans for job in plan.jobs(store)]))
         return

@@ -11,7 +11,7 @@ from filelock import FileLock
 from rollcall.algorithms import ALGORITHMS
 from rollcall.benchmark.config.experiment import file_of
 from rollcall.benchmark.sweep.run import file_of_runs, record
-from rollcall.cli.options import plans_of
+from rollcall.cli.options import requests_of
 
 
 def test_list(store, tmp_path, capsys, monkeypatch):
@@ -80,14 +80,14 @@ def test_a_file_beside_a_name_of_the_suite_is_no_experiment_file(tmp_path, monke
     """Such as what `rollcall show quickstart > quickstart` writes."""
     monkeypatch.chdir(tmp_path)
     Path("quickstart").write_text("title: Not this one")
-    (plan,) = plans_of(["quickstart"])
+    (plan,) = requests_of(["quickstart"])
     assert plan.file is None
     record(plan.experiment, tmp_path / "runs", file_of("quickstart"))
     assert file_of_runs(tmp_path / "runs" / "quickstart") == str(file_of("quickstart").resolve())
 
 
 def test_the_file_of_runs_may_be_on_another_machine(tmp_path):
-    plan = plans_of([write(tmp_path)])[0]
+    plan = requests_of([write(tmp_path)])[0]
     record(plan.experiment, tmp_path / "runs", plan.file)
     assert file_of_runs(tmp_path / "runs" / "tiny") == str(tmp_path / "tiny.yaml")
     (tmp_path / "tiny.yaml").unlink()

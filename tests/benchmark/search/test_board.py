@@ -17,7 +17,7 @@ from rollcall.benchmark.config.text import dumped
 from rollcall.benchmark.federation.simulation import simulate
 from rollcall.benchmark.process import Interrupted
 from rollcall.benchmark.search.board import Board, best, boards
-from rollcall.benchmark.search.entry import Entry, Method, Plan, Rerun, enter, problems, rerun
+from rollcall.benchmark.search.entry import Entry, EntryPlan, Method, Rerun, enter, problems, rerun
 from rollcall.benchmark.sweep.run import Execution
 from rollcall.leaderboard.figures import board_chart
 from rollcall.leaderboard.standing import Standing, caption, interval, standing
@@ -402,7 +402,7 @@ def test_a_trial_that_another_process_runs_interrupts_the_searches(entered, tmp_
     """It does not fail them: the other trials run, and the same command goes on later."""
     board, _, _ = entered
     own = Method("fedavg", "fedavg", board.space("fedavg", "fedavg"))
-    plan = Plan(board, own, tmp_path / "runs")
+    plan = EntryPlan(board, own, tmp_path / "runs")
     jobs = [job for made in plan.samples.values() for job in made]
     busy = jobs[0].folder
     busy.path.mkdir(parents=True)
