@@ -182,11 +182,11 @@ def requests_of(
 ) -> list[Request]:
     """The experiments, of a paper all, as the command line changes them.
 
-    Their settings are validated when the jobs of a plan are asked for.
+    Their settings are validated when the jobs of a request are asked for.
 
     Raises SettingError: a change does not fit an experiment, or `tuned` is the answer for another one or has its seeds.
     """
-    plans = []
+    requests = []
     for one in chain.from_iterable((names(of=name) if name else []) or [name] for name in experiments):
         chosen = PaperExperiment.read(one)
         if variant:
@@ -223,8 +223,8 @@ def requests_of(
             if without := answer.check_cells(chosen):
                 say(f"{tuned} has no settings for {counted(without, 'trial')}; these run as the experiment says", err)
         file = Path(one) if file_of(one) == Path(one) else None
-        plans.append(Request(chosen, not only, file))
-    return plans
+        requests.append(Request(chosen, not only, file))
+    return requests
 
 
 def described(job: "Job") -> dict[str, Any]:

@@ -45,21 +45,21 @@ def run(
     as_json: opt.Json = False,
 ) -> None:
     """Run an experiment's trials; rerun to resume, finished ones are skipped."""
-    plans = requests_of(experiment, variant, seeds, only, settings, rounds, methods, tuned)
+    requests = requests_of(experiment, variant, seeds, only, settings, rounds, methods, tuned)
     execution = opt.execution(store, executor, gpus, retries, every, storage, address)
-    sweeps = [plan.jobs(store) for plan in plans]  # validates all settings before anything runs
+    sweeps = [request.jobs(store) for request in requests]  # validates all settings before anything runs
     failed = interrupted = False
-    for plan, jobs in zip(plans, sweeps, strict=True):
+    for request, jobs in zip(requests, sweeps, strict=True):
         try:
-            ends = _run(plan, jobs, execution, redo_changed)
+            ends = _run(request, jobs, execution, redo_changed)
         except SettingError as error:
-            if len(plans) == 1:
+            if len(requests) == 1:
                 raise
             failed = True
-            print(f"failed: {plan.experiment.name}: {error}", file=sys.stderr)
+            print(f"failed: {request.experiment.name}: {error}", file=sys.stderr)
             continue
         if not as_json:
-            _tell(ends, store / plan.experiment.home)
+            _tell(ends, store / request.experiment.home)
         _tell_ends(ends)
         failed |= bool(ends.failed)
         interrupted = ends.asked
@@ -77,7 +77,7 @@ def run(
     raise typer.Exit(INTERRUPTED if interrupted else 1 if failed else 0)
 
 
-def _run(plan: Request, jobs: list["Job"], execution: Execution, redo: bool) -> "Sweep":
+def _run(request: Request, jobs: list["Job"], execution: Execution, redo: bool) -> "Sweep":
     """Run the jobs of an experiment that have not ended.
 
     Raises SettingError: a setting is not allowed, or a run folder is damaged.
@@ -108,9 +108,9 @@ def _run(plan: Request, jobs: list["Job"], execution: Execution, redo: bool) -> 
             if job.folder.status == before[job]:
                 remove(job.folder.path)
     if not all(job.ended for job in jobs):
-        plan.check_metrics()
-        record(plan.experiment, execution.store, plan.file or file_of(plan.experiment.name))
-    return run_jobs(jobs, execution, partial(own_table, plan.experiment, execution.store))
+        request.check_metrics()
+        record(request.experiment, execution.store, request.file or file_of(request.experiment.name))
+    return run_jobs(jobs, execution, partial(own_table, request.experiment, execution.store))
 
 
 def _tell_ends(ends: "Sweep") -> None:
