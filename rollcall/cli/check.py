@@ -215,11 +215,11 @@ def verify(
     from rollcall.leaderboard.kept import verdict_on
     from rollcall.leaderboard.runs import unarchive
 
-    plans = requests_of([experiment], variant, seeds, only)
-    if len(plans) != 1:
+    requests = requests_of([experiment], variant, seeds, only)
+    if len(requests) != 1:
         raise SettingError(f"experiment: {experiment!r} is not allowed; must be one experiment")
-    runs = plans[0].runs
-    kept = {run.digest: run for run in unarchive(plans[0].experiment.home)}
+    runs = requests[0].runs
+    kept = {run.digest: run for run in unarchive(requests[0].experiment.home)}
     chosen = [point for point in runs if point.digest in kept]
     if not chosen:
         raise SettingError(f"{experiment}: none of the {counted(len(runs), 'run')} asked for is kept")

@@ -99,26 +99,29 @@ def show(
             raise SettingError(f"{given[0]} is not allowed for a part, which has no trials; it takes --json")
         print(json.dumps(shown, indent=1)) if as_json else out.print(*map(_part_card, shown), sep="\n")
         return
-    plans = requests_of(experiment, variant, seeds, only, settings, rounds, methods, tuned)
+    requests = requests_of(experiment, variant, seeds, only, settings, rounds, methods, tuned)
     if as_json:
-        print(strict_json([described(job) for plan in plans for job in plan.jobs(store)]))
+        print(strict_json([described(job) for request in requests for job in request.jobs(store)]))
         return
     from rollcall.leaderboard.cells import kept_runs
 
-    for plan in plans:
-        changed = plan.file is not None or methods or seeds or settings or tuned or rounds is not None
-        if changed and not own_code([point.spec for point in plan.runs]):  # reading runs no own code
-            _ = plan.trials  # refuses a setting that is not allowed, as `run` does
-        out.print(card(plan.experiment), highlight=False, soft_wrap=True)
-        where = store / plan.experiment.home
-        finished = sum(RunFolder(where / point.name).finished >= point.rounds for point in plan.runs)
-        complete, shorter = kept_runs(plan.experiment)
+    for request in requests:
+        changed = request.file is not None or methods or seeds or settings or tuned or rounds is not None
+        if changed and not own_code([point.spec for point in request.runs]):  # reading runs no own code
+            _ = request.trials  # refuses a setting that is not allowed, as `run` does
+        out.print(card(request.experiment), highlight=False, soft_wrap=True)
+        where = store / request.experiment.home
+        finished = sum(RunFolder(where / point.name).finished >= point.rounds for point in request.runs)
+        complete, shorter = kept_runs(request.experiment)
         kept = f"; {complete} in the kept results" if complete or shorter else ""
         kept += f", {shorter} with fewer rounds" if shorter else ""
-        all_trials, total = counted(len(plan.runs), "trial"), counted(sum(point.rounds for point in plan.runs), "round")
+        all_trials, total = (
+            counted(len(request.runs), "trial"),
+            counted(sum(point.rounds for point in request.runs), "round"),
+        )
         print(f"{all_trials}, {total} in all; {finished} finished in {where}{kept}")
         if estimate:
-            print(_how_long(plan.trials), end="\n\n")
+            print(_how_long(request.trials), end="\n\n")
 
 
 def _part_of(name: str) -> dict[str, Any] | None:

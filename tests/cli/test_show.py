@@ -80,15 +80,15 @@ def test_a_file_beside_a_name_of_the_suite_is_no_experiment_file(tmp_path, monke
     """Such as what `rollcall show quickstart > quickstart` writes."""
     monkeypatch.chdir(tmp_path)
     Path("quickstart").write_text("title: Not this one")
-    (plan,) = requests_of(["quickstart"])
-    assert plan.file is None
-    record(plan.experiment, tmp_path / "runs", file_of("quickstart"))
+    (request,) = requests_of(["quickstart"])
+    assert request.file is None
+    record(request.experiment, tmp_path / "runs", file_of("quickstart"))
     assert file_of_runs(tmp_path / "runs" / "quickstart") == str(file_of("quickstart").resolve())
 
 
 def test_the_file_of_runs_may_be_on_another_machine(tmp_path):
-    plan = requests_of([write(tmp_path)])[0]
-    record(plan.experiment, tmp_path / "runs", plan.file)
+    request = requests_of([write(tmp_path)])[0]
+    record(request.experiment, tmp_path / "runs", request.file)
     assert file_of_runs(tmp_path / "runs" / "tiny") == str(tmp_path / "tiny.yaml")
     (tmp_path / "tiny.yaml").unlink()
     assert file_of_runs(tmp_path / "runs" / "tiny") == ""
