@@ -3,6 +3,7 @@
 import json
 import lzma
 import math
+import re
 import sys
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -333,7 +334,10 @@ def _of_one_version(runs: list[Run]) -> list[Run]:
     left: list[Run] = []
     for run in runs:
         recorded = run.tags.get("rollcall.sources", "")
-        files = {Path(text.rpartition(":")[0]) for text in run.settings.values() if ".py:" in text}
+        # A list of choices is a text, too: `['/a/mine.py:One', 'f1']`.
+        files = {
+            Path(file) for text in run.settings.values() for file in re.findall(r"""(?:^|['"])([^'"]+[.]py):""", text)
+        }
         if recorded and files and all(file.is_file() for file in files):
             present = {Source(str(file), decoded(file)).digest[:10] for file in files}
             counts = present <= {pair.rpartition("=")[2] for pair in recorded.split()}

@@ -11,9 +11,10 @@ from command import TINY, rollcall, write
 
 from rollcall import SettingError, Trial, simulate
 from rollcall.benchmark.config.metric import Metric
+from rollcall.benchmark.config.source import Source, decoded
 from rollcall.benchmark.config.trial import Evaluation
 from rollcall.benchmark.federation.run_folder import RunFolder
-from rollcall.leaderboard.runs import PACKAGE, Run, archive, archived, own, settings_file, unarchive
+from rollcall.leaderboard.runs import PACKAGE, Run, _of_one_version, archive, archived, own, settings_file, unarchive
 from tests.support.results import COMPARED, ends, keep, runs
 
 HISTORY = {"a": [8.0, 4.0, 2.0, 1.0], "b": [0.0, 0.5, math.nan, 1.0], "cost/floats_up": [50.0, 100.0, 150.0, 200.0]}
@@ -99,6 +100,19 @@ def test_a_run_that_was_continued_counts_as_one_run_of_all_rounds(last, store, t
     assert run.final(metric, 10) == due.mean()
     if last is not None:  # the last evaluations of the shorter run serve a table of fewer rounds
         assert len(run.until(12).window(metric, 4)) == 2  # after rounds 10 and 12
+
+
+def test_code_in_a_list_of_a_folder_with_a_space_is_looked_at(tmp_path, capsys):
+    file = tmp_path / "my code" / "mine.py"
+    file.parent.mkdir()
+    file.write_text("class Error: ...\n")
+    digest = Source(str(file), decoded(file)).digest[:10]
+    spec = {"seed": 0, "rounds": 2, "evaluation": {"metrics": ["f1", f"{file}:Error"]}}
+    run = Run({"algorithm": "fedavg", "rollcall.sources": f"{file}={digest}"}, spec, pd.DataFrame())
+    assert _of_one_version([run]) == [run]
+    file.write_text("class Error:\n    edited = True\n")
+    assert _of_one_version([run]) == []
+    assert "left out: 1 run of another version of your code (fedavg)" in capsys.readouterr().err
 
 
 def test_no_mean_mixes_versions_of_the_users_code(store, tmp_path, capsys):
