@@ -8,12 +8,14 @@ from pathlib import Path
 import pandas as pd
 import pytest
 from command import TINY, rollcall, write
+from runs import QUADRATIC, Asked
 
 from rollcall import SettingError, Trial, simulate
 from rollcall.benchmark.config.metric import Metric
 from rollcall.benchmark.config.source import Source, decoded
 from rollcall.benchmark.config.trial import Evaluation
 from rollcall.benchmark.federation.run_folder import RunFolder
+from rollcall.benchmark.process import Interrupted
 from rollcall.leaderboard.runs import PACKAGE, Run, _of_one_version, archive, archived, own, settings_file, unarchive
 from tests.support.results import COMPARED, ends, keep, runs
 
@@ -207,3 +209,15 @@ def test_of_two_archives_the_longer_run_of_a_trial_counts_and_of_equal_ones_the_
     assert len(both) == len(unarchive("paper/fig", ours, users)) == 4
     assert len(unarchive("paper/fig", ours, ours)) == 3
     assert len(unarchive("paper/fig", tmp_path / "none", users)) == 4
+
+
+def test_a_column_of_no_split_is_measured_in_every_evaluation():
+    spec = {"rounds": 40, "evaluation": {"every": 10, "splits": ["test"]}}
+    run = Run({}, spec, pd.DataFrame({"weight/rare": [0.1, 0.2, 0.3, 0.5]}, [10, 20, 30, 40]))
+    assert run.final(Metric("weight/rare"), last_rounds=20) == pytest.approx(0.4)
+
+
+def test_a_run_that_has_not_ended_is_no_result(tmp_path):
+    with pytest.raises(Interrupted):
+        simulate(QUADRATIC, folder=tmp_path / "mine" / "one", stop=Asked(12))
+    assert own(tmp_path, "mine") == []

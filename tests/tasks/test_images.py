@@ -89,3 +89,9 @@ def test_a_plain_trainer_trains_digits_centrally():
         trainer.fit(task, data)
         (result,) = trainer.test(task, data, verbose=False)
     assert result["test/accuracy"] > 0.95
+
+
+def test_the_held_out_share_is_rounded():
+    data = digits(0, clients=5, validation=0.15)[1]
+    n = len(digits(0, clients=5)[1].splits["train"][0])
+    assert len(data.splits["validation"][0]) == round(0.15 * n) == int(0.15 * n) + 1

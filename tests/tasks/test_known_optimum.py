@@ -261,3 +261,11 @@ def test_the_best_of_far_minima_is_found(u):
     task, _ = cauchy(0, targets=u)
     assert task.optimum.item() == pytest.approx(best.x[0], abs=1e-3)
     assert task.least == pytest.approx(best.fun, rel=1e-12)
+
+
+def test_the_best_minimum_beside_a_far_target():
+    """By a search in steps of 1e-4."""
+    u = np.array([4.1, 0.7, 4.1, 1.1, 5000.0])
+    grid = np.linspace(0, 6, 60_001)
+    best = grid[np.log1p(0.5 * (grid[:, None] - u) ** 2).mean(axis=1).argmin()]
+    assert cauchy(0, targets=u)[0].optimum.item() == pytest.approx(best, abs=1e-4)

@@ -287,3 +287,11 @@ def test_batch_norm_and_a_minibatch_of_one_sample():
 def test_parts_that_do_not_fit_are_refused(arguments, options, message):
     with pytest.raises(ValueError, match=f"^{message}"):
         supervised(*arguments, **options)(0)
+
+
+def test_a_client_trains_on_a_sample_at_least():
+    columns = torch.randn(5, 3), torch.tensor([0, 1, 1, 2, 0])
+    parts = supervised(columns, None, line(3), owners={"train": np.array([0, 1, 1, 1, 1])}, validation=0.9)
+    data = parts(0)[1]
+    assert data.parts.sizes.tolist() == [1, 1]
+    assert np.bincount(data.owner("validation"), minlength=2).tolist() == [0, 3]

@@ -89,3 +89,23 @@ def test_the_direction_is_the_declared_one_or_follows_from_the_name(name, by_nam
 def test_a_threshold_that_cannot_be_read_is_refused(name):
     with pytest.raises(SettingError, match=f"'{name}' is not allowed; must be round_of:NAME>=NUMBER"):
         Metric(name)
+
+
+def test_zero_is_better_than_a_negative_number():
+    bias = Metric("train/bias", "zero")
+    assert bias.best([3.0, 0.2, -0.5]) == 0.2
+    assert [bias.penalty(value) for value in (-0.5, 0.0, 0.2)] == [0.5, 0.0, 0.2]
+
+
+def test_a_value_far_below_its_spread_is_no_power_of_ten():
+    assert Metric("train/bias", "zero").text(1e-5, 1.0) == "0.0"
+    assert Metric("train/bias", "zero").text(-2.3e-7, 0.034) == "0.000"
+
+
+def test_numbers_from_a_thousandth_on_have_no_exponent():
+    texts = [Metric("train/loss").text(value, 0.0004) for value in (0.00123, 0.000987)]
+    assert texts == ["0.00123", "9.9e-4"]
+
+
+def test_more_decimals():
+    assert [Metric("train/loss").text(0.123456, 0.012, more) for more in (0, 1, 2)] == ["0.123", "0.1235", "0.12346"]

@@ -5,11 +5,11 @@ from functools import partial
 import numpy as np
 import pytest
 import torch
-from engine_rigs import LR, WRAPS, T, by_torch, rigs
+from engine_rigs import LR, WRAPS, Normalising, T, by_torch, rigs
 from torch import nn
 from torch.optim import SGD
 
-from rollcall.algorithms import LocalWork
+from rollcall.algorithms import LocalWork, Rows
 from rollcall.benchmark.engines import Feed, FlatTask, LocalTraining, Sequential, Vectorised, held_out_splits
 from rollcall.tasks import Minibatches, leaf_synthetic
 
@@ -140,3 +140,38 @@ def test_gradients_are_counted_and_losses_are_noted(leaf):
     assert [call.tolist() for call in work.loss_calls] == [losses.tolist(), held_out.tolist()]
     assert work.steps == 3
     assert work.steps_of(clients).tolist() == [3, 2]
+
+
+def test_each_call_in_a_round_starts_from_the_momentum_before_it():
+    local = LocalTraining(2, momentum=0.9, keep_momentum=True)
+    size = len(rigs(local=local)[2])
+    for work in rigs(local=local, momentum=Rows.begin(torch.zeros(size, dtype=torch.float64), 6))[:2]:
+        clients, x = torch.tensor([1, 3]), work.model.vector().expand(2, -1)
+        first, kept = work.sgd(clients, x), work.momentum[clients]
+        assert kept.any()
+        assert torch.equal(work.sgd(clients, x), first)
+        assert torch.equal(work.momentum[clients], kept)
+
+
+def test_losses_leave_the_statistics_of_batchnorm():
+    for work in rigs(wrap=lambda task: Normalising(task, dropout=0.0))[:2]:
+        model, samples = work.model, work.feed.samples
+        work.feed.held_out = {"validation": (samples, work.feed.minibatches.parts)}
+        before = [buffer.clone() for buffer in model.buffers_()]
+        clients, x = torch.arange(3), model.vector().expand(3, -1)
+        losses = work.losses(clients, x, "validation")
+        assert all(map(torch.equal, before, model.buffers_()))
+        model.task.eval()
+        rows = work.feed.minibatches.parts
+        expected = [model.task.loss(tuple(column[rows[i]] for column in samples)).item() for i in range(3)]
+        assert losses.tolist() == expected
+
+
+def test_losses_at_models_that_differ():
+    for work in rigs()[:2]:
+        work.feed.held_out = {"validation": (work.feed.samples, work.feed.minibatches.parts)}
+        x = work.model.vector()
+        clients, at = torch.tensor([4, 0, 2]), x + 0.1 * torch.randn(3, len(x), dtype=torch.float64)
+        together = work.losses(clients, at, "validation")
+        alone = [work.losses(clients[row : row + 1], at[row : row + 1], "validation").item() for row in range(3)]
+        assert together.tolist() == alone

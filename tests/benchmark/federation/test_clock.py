@@ -8,10 +8,9 @@ import torch
 from keys import keyed
 from runs import DIGITS, Count
 
-from rollcall import simulate
-from rollcall.benchmark.config.trial import Trial
-from rollcall.benchmark.federation.build import build
-from rollcall.tasks import supervised
+from rollcall import Trial, simulate
+from rollcall.benchmark.federation.build import build, objective
+from rollcall.tasks import ClientData, supervised
 
 # 3 clients, d = 2, K = 2 steps of one sample. Client i needs 2 / down + 2 / speed + 2 / up seconds, with one vector:
 # 0.5 + 1 + 1 = 2.5; 0.5 + 8 + 0.25 = 8.75; 0.5 + 2 + 0.5 = 3.
@@ -151,3 +150,19 @@ def test_both_engines_and_a_resumed_run_have_the_same_clock(name, tmp_path):
     assert steps.max() <= 9 + 1e-9
     assert (np.abs(steps - 9) < 1e-9).any()
     assert (steps < 8.9).any()
+
+
+def test_a_method_that_receives_more_than_it_sends():
+    """Scaffnew at once: two vectors down, one up: 1 + 1 + 1, 1 + 8 + 0.25 and 1 + 2 + 0.5 seconds."""
+    method = {"name": "scaffnew", "shift": "at_once"}
+    history = simulate(TRIAL | {"algorithm": method, "clock": CLOCK}).history
+    assert history["time/seconds"].tolist() == pytest.approx([0, 9.25, 18.5, 22.0, 31.25])
+
+
+def test_a_client_without_samples_has_no_weight():
+    parts = [np.array([0]), np.array([], int), np.array([1, 2])]
+    data = ClientData({"train": (torch.zeros(3, 1),)}, parts, empty_clients="keep")
+    for target, alpha in (("uniform", [0.5, 0, 0.5]), ("samples", [1 / 3, 0, 2 / 3]), ([0.2, 0.6, 0.2], [0.5, 0, 0.5])):
+        assert objective(Trial.read(TRIAL | {"algorithm": "fedavg", "target": target}), data).tolist() == pytest.approx(
+            alpha
+        )

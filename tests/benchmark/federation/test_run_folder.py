@@ -11,7 +11,7 @@ from runs import DIGITS, Asked, Count, rounds_in
 
 from rollcall import SettingError, load, simulate
 from rollcall.benchmark.config.trial import Trial
-from rollcall.benchmark.federation.run_folder import RunFolder, remove, run_folders
+from rollcall.benchmark.federation.run_folder import RunFolder, code_of, remove, run_folders
 from rollcall.benchmark.process import Interrupted
 
 
@@ -136,3 +136,7 @@ def test_run_folders_are_found_through_links(tmp_path):
     (store / "e").symlink_to(disk / "e")
     (disk / "e" / "back").symlink_to(store)
     assert run_folders(store) == run_folders(store / "e", below=False) == [store / "e" / "run"]
+
+
+def test_the_code_of_a_run_has_the_engines_and_the_loop():
+    assert {"benchmark.engines", "benchmark.federation"} <= code_of(Trial.read(DIGITS)).keys()

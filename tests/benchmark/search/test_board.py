@@ -267,6 +267,7 @@ def test_what_only_a_rerun_sees(entered):
 def test_a_sample_that_was_not_chosen_may_differ_where_it_could_not_be_chosen():
     """Training at a large rate amplifies rounding."""
     cases = [(0.243, 0.254, True), (0.243, 0.81, False), (0.792, 0.796, True), (None, 0.3, True), (None, 0.81, False)]
+    cases += [(0.799, 0.78, False)]
     assert [Rerun("", one, other, chosen=0.8).equal for one, other, _ in cases] == [equal for *_, equal in cases]
     of_chosen = [(0.8, 0.804, True), (0.8, 0.79, False), (None, 0.3, False), (None, None, True)]
     assert [Rerun("", one, other).equal for one, other, _ in of_chosen] == [equal for *_, equal in of_chosen]
@@ -414,3 +415,13 @@ def test_a_trial_that_another_process_runs_interrupts_the_searches(entered, tmp_
 def test_the_best_sample():
     assert best([0.2, None, 0.5, 0.5]) == 2
     assert best([None, None]) is None
+
+
+def test_a_value_a_little_above_its_curve_is_seen(entered):
+    board, _, entries = entered
+
+    def change(data):
+        _first(data)["finals"][0]["value"] += 0.0005
+
+    (line,) = problems(edited(entries["fedau"], change), board)
+    assert line.endswith("is not the mean of the last 4 rounds of its curve")

@@ -83,3 +83,8 @@ def test_the_answer_is_the_best_of_the_samples_that_ran_the_most_rounds():
     line = "rollcall tune, 2026-01-01: best of {} samples by train/distance, random search, {} rounds, seeds 1000, 1001"
     assert found([best]) == line.format(3, 20)
     assert found([best, best.model_copy(update={"samples": 2, "rounds": 8})]) == line.format("2 to 3", "8 to 20")
+
+
+def test_the_share_of_the_last_rounds_is_that_of_the_experiment():
+    one = {"grid": {"algorithm": ["fedavg"]}}
+    assert [cells(**one, rounds=rounds)["fedavg"].share for rounds in (None, 10, 40)] == [0.5, 0.5, 0.5]

@@ -174,3 +174,12 @@ def test_an_error_ends_all_trials_and_leaves_no_checkpoint_of_an_earlier_run(tmp
     assert run_lockstep(jobs) == {}
     for job in jobs:
         np.testing.assert_allclose(job.folder.history(), simulate(job.trial).history, rtol=1e-9)
+
+
+def test_trials_whose_steps_differ_in_more_than_the_rate_do_not_run_together():
+    """One engine computes a group: with one minibatch size, one decay and one limit."""
+    local = {"steps": 2, "batch_size": 16, "lr": 0.1}
+    one = shared(trial("fedavg", 0.1))
+    for change in ({"steps": 9}, {"batch_size": 7}, {"weight_decay": 0.1}, {"clip": 0.5}, {"last_batch": "drop"}):
+        assert shared(trial("fedavg", 0.1, local=local | change)) != one, change
+    assert shared(trial("mifa", 0.3)) == one
