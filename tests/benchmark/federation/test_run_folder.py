@@ -139,4 +139,4 @@ def test_run_folders_are_found_through_links(tmp_path):
 
 
 def test_the_code_of_a_run_has_the_engines_and_the_loop():
-    assert {"benchmark.engines", "benchmark.federation"} <= code_of(Trial.read(DIGITS)).keys()
+    assert {"benchmark.engines", "benchmark.federation"} <= code_of(Trial.read(DIGITS | {"algorithm": "fedavg"})).keys()
