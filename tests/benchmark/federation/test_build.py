@@ -15,9 +15,11 @@ from torch import nn
 from rollcall import SettingError, simulate
 from rollcall.algorithms import FedAvg, Traffic
 from rollcall.benchmark.config.trial import Trial
-from rollcall.benchmark.federation.build import build
+from rollcall.benchmark.federation.build import availability, build
 from rollcall.benchmark.federation.checked import check_task
 from rollcall.benchmark.sweep.jobs import recorded
+from rollcall.participation import MODELS, Population
+from rollcall.participation.probabilities import staircase
 from rollcall.tasks import ClientData, Task, supervised
 
 
@@ -300,3 +302,13 @@ def test_a_server_optimizer_of_other_parameters_is_refused():
     wrong = torch.optim.Adam(nn.Linear(1, 1).parameters())
     with pytest.raises(SettingError, match=r"server\.optimizer: holds other parameters"):
         simulate(settings | {"server": {"optimizer": wrong}})
+
+
+def test_availability_is_that_in_the_long_run_where_it_is_known():
+    """In the first half of a period p, then 0.4 p: 0.7 p in the mean. A function has no known long run."""
+    p = np.array([0.2, 0.5, 0.9])
+    varying = MODELS["bernoulli"](Population(3), probability=p, variation=staircase)
+    assert varying.probability(0) == pytest.approx(p)
+    assert availability(varying) == pytest.approx(0.7 * p)
+    function = MODELS["function"](Population(3), function=lambda t, rng: [0], probability=p)
+    assert availability(function) == pytest.approx(p)
