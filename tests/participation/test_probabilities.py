@@ -6,6 +6,7 @@ import pytest
 from rollcall.participation import Population
 from rollcall.participation.probabilities import (
     class_coupled,
+    class_weights,
     constant,
     coupling,
     halves,
@@ -89,3 +90,10 @@ def test_coupling_keeps_the_mean(mean):
     # p is an affine function of the class distributions and of nothing else.
     residual = full - nu @ np.linalg.lstsq(nu, full, rcond=None)[0]
     assert np.abs(residual).max() < 1e-12
+
+
+def test_weights_of_classes_stay_finite_for_any_spread():
+    """exp(log r) would overflow; the heaviest class has nearly all of the weight."""
+    weights = class_weights(0, 10, 5000.0)
+    assert np.isfinite(weights).all()
+    assert weights.max() / weights.sum() == pytest.approx(1)
