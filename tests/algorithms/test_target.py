@@ -76,16 +76,22 @@ KNOWN = torch.tensor([[0.6, 0.2, 0.5], [0.3, 0.1, 0.2]], dtype=torch.float64)  #
 ROUNDS_COUNT_CLIENTS = {"fedavg_debiased", "fedsgd_iw", "fedvarp"}  # their formulas have a or a / m
 
 
-@pytest.mark.parametrize("name", [name for name in WEIGHT if name not in ROUNDS_COUNT_CLIENTS])
-def test_a_client_of_double_weight_is_two_equal_clients(name):
+COUNT_WEIGHTS = [
+    *((name, {}) for name in WEIGHT if name not in ROUNDS_COUNT_CLIENTS),
+    ("fedau", {"divisor": "weights"}),
+]
+
+
+@pytest.mark.parametrize(("name", "options"), COUNT_WEIGHTS, ids=str)
+def test_a_client_of_double_weight_is_two_equal_clients(name, options):
     """Weights of 1/2, 1/4 and 1/4, and four equal clients of which two are the same and come together."""
     K = torch.ones(3, dtype=torch.int64) if name == "fedsgd" else torch.tensor([2, 1, 3])
     twice = [0, 0, 1, 2]
-    weighted = path(name, K, [0.5, 0.25, 0.25], U, *KNOWN, MASK, True)
-    copied = path(name, K[twice], [0.25] * 4, U[twice], *KNOWN[:, twice], MASK[:, twice], False)
+    weighted = path(name, K, [0.5, 0.25, 0.25], U, *KNOWN, MASK, True, **options)
+    copied = path(name, K[twice], [0.25] * 4, U[twice], *KNOWN[:, twice], MASK[:, twice], False, **options)
     assert weighted == pytest.approx(copied, rel=1e-12)
     assert len({*weighted}) > 3
-    assert weighted != pytest.approx(path(name, K, [1 / 3] * 3, U, *KNOWN, MASK, False), rel=1e-3)
+    assert weighted != pytest.approx(path(name, K, [1 / 3] * 3, U, *KNOWN, MASK, False, **options), rel=1e-3)
 
 
 def test_weights_where_a_formula_counts_clients():
