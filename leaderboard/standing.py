@@ -390,18 +390,17 @@ def cost_table(standing: Standing, target: float = 0.9) -> Table:
     it, there is no column for it.
     """
     rows: list[list[Printable]] = []
-    finals = [run for method in standing.order for run in standing.finals(method)]
-    reached = any(value >= target for run in finals for _, value in run.curve)
-    for method in standing.order:
-        runs = standing.finals(method)
+    finals = {method: standing.finals(method) for method in standing.order}
+    reached = any(value >= target for runs in finals.values() for run in runs for _, value in run.curve)
+    for method, runs in finals.items():
         lost = standing.lost(method) * (standing.board.search.finals or 0)
-        until_target = [until(runs, target, cost, lost) for cost in ("round", "floats_up")]
+        until_target = [until(runs, target, cost, lost) for cost in ("round", "floats_up") if reached]
         means = {name: np.mean([run.costs[name] for run in runs]) for name in runs[0].costs} if runs else {}
         costs = ["", "", ""]
         if means:
             sent = means["floats_up"] + means["floats_down"]
             costs = [f"{means['gradients']:,.0f}", f"{sent:.3g}", f"{means['memory']:.3g}"]
-        rows.append([method, *costs, *(until_target if reached else [])])
+        rows.append([method, *costs, *until_target])
     heads, told = ["client gradients", "floats sent", "floats stored"], "means over all final runs"
     if reached:
         heads += [f"{what} to {100 * target:g} %" for what in ("rounds", "uploads")]

@@ -126,9 +126,8 @@ def _refuse_shared(grid: Grid) -> None:
     """Raise SettingError if two axes set the same setting, so that one of them would change nothing."""
     owner: dict[str, str] = {}
     for axis, values in grid.items():
-        for path in dict.fromkeys(path for value in values.values() for path in _settings(axis, value)):
-            other = owner.setdefault(path, axis)
-            if other != axis:
+        for path in (path for value in values.values() for path in _settings(axis, value)):
+            if (other := owner.setdefault(path, axis)) != axis:
                 raise SettingError(f"grid.{axis}: is not allowed beside {other}; both set {path}")
 
 

@@ -115,10 +115,8 @@ def show(
         complete, shorter = kept_runs(request.experiment)
         kept = f"; {complete} in the kept results" if complete or shorter else ""
         kept += f", {shorter} with fewer rounds" if shorter else ""
-        all_trials, total = (
-            counted(len(request.runs), "trial"),
-            counted(sum(point.rounds for point in request.runs), "round"),
-        )
+        all_trials = counted(len(request.runs), "trial")
+        total = counted(sum(point.rounds for point in request.runs), "round")
         print(f"{all_trials}, {total} in all; {finished} finished in {where}{kept}")
         if estimate:
             print(_how_long(request.trials), end="\n\n")
