@@ -14,8 +14,9 @@ When to use:
     If the updates of few clients are noisy. It leaves FedAvg's bias as it is.
 
 Differences from the paper:
-    The mean over A has the weights of `fedavg`. The paper has eta_g = 1 and no empty round. The momentum is that of the
-    paper's formula. Its experiments have Nesterov's, x += eta_g (mean over A of D_i + beta v), as reproductions of it report.
+    The mean over A has the weights of `fedavg`. The paper has eta_g = 1 and no empty round. The momentum is that of
+    the paper's formula. Its experiments have Nesterov's, x += eta_g (mean over A of D_i + beta v), as reproductions of
+    it report.
 """
 
 from dataclasses import dataclass
