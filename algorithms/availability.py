@@ -120,12 +120,15 @@ class AvailabilityWeighted(AvailabilityAware[Watch | Nothing]):
     watch: Rounds = 0
 
     ends: ClassVar[Properties] = Properties()
-    """The method's properties, except those that depend on `oracle`."""
+    """The method's properties, except those that depend on its options."""
 
     @property
     def properties(self) -> Properties:
         return replace(
-            self.ends, step="mean" if self.oracle else "some", changes_while_inactive=("last", "from_on"), weights=True
+            self.ends,
+            step="mean" if self.oracle and not self.watch else "some",
+            changes_while_inactive=("last", "from_on"),
+            weights=True,
         )
 
     def init(self, x: Vector, clients: int) -> Watch | Nothing:

@@ -115,7 +115,7 @@ class CAFed(AvailabilityAware[Losses]):
     def properties(self) -> Properties:
         return Properties(
             limit="elsewhere",
-            step="mean" if self.oracle else "some",
+            step="mean" if self.oracle and not self.watch else "some",
             changes_while_inactive=("Fh", "least", "q", "seen"),
             weights=True,
         )

@@ -26,7 +26,7 @@ Differences from the paper:
 """
 
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import Literal
 
 from jaxtyping import Float, Int
 from torch import Tensor
@@ -61,7 +61,11 @@ class F3AST(Algorithm[Rates]):
 
     search_space = "beta=loguniform(0.01,0.3)"
 
-    properties: ClassVar[Properties] = Properties(limit="elsewhere", changes_while_inactive=("r",), weights=True)
+    @property
+    def properties(self) -> Properties:
+        return Properties(
+            limit="elsewhere", changes_while_inactive=("r",), step="mean" if self.start == 1 else "some", weights=True
+        )
 
     @property
     def requires(self) -> tuple[str, ...]:

@@ -21,7 +21,7 @@ Differences from the paper:
 """
 
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import Literal
 
 import torch
 from jaxtyping import Int
@@ -63,7 +63,15 @@ class FedAU(Algorithm[Intervals]):
 
     search_space = "cutoff=randint(10,200)"
 
-    properties: ClassVar[Properties] = Properties(changes_while_inactive=("length", "closed", "total"), weights=True)
+    @property
+    def properties(self) -> Properties:
+        # A small cutoff makes the weights of rare clients too small. A sum of weights is a random divisor.
+        exact = self.divisor == "clients" and self.cutoff >= FedAU.cutoff
+        return Properties(
+            limit="optimum on average" if exact else "elsewhere",
+            changes_while_inactive=("length", "closed", "total"),
+            weights=True,
+        )
 
     def init(self, x: Vector, clients: int) -> Intervals:
         none = torch.zeros(clients, dtype=torch.int64, device=x.device)

@@ -23,7 +23,7 @@ Differences from the paper:
 """
 
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import Literal
 
 from rollcall.algorithms.base import LocalWork, Memoryless, Nothing, Properties, Round, Vector
 
@@ -38,7 +38,9 @@ class FedAvgKnown(Memoryless):
 
     probability: Literal["own", "last_client"] = "own"
 
-    properties: ClassVar[Properties] = Properties(weights=True)
+    @property
+    def properties(self) -> Properties:
+        return Properties(limit="optimum on average" if self.probability == "own" else "elsewhere", weights=True)
 
     @property
     def requires(self) -> tuple[str, ...]:

@@ -38,6 +38,11 @@ def test_registered_methods_pass(name):
         ("fedavgm", {"eta_g": 0.5}),
         ("fedawe", {"eta_g": 0.5}),
         ("fedavg_debiased", {"horizon": 20}),
+        ("unbiased", {"watch": 3}),
+        ("ca_fed", {"watch": 3}),
+        ("f3ast", {"start": 0.5}),
+        ("fedau", {"cutoff": 3}),
+        ("fedau", {"divisor": "weights"}),
     ],
 )
 def test_other_options_pass_too(name, options):
