@@ -12,7 +12,7 @@ from rollcall.benchmark.config.experiment import Experiment
 from rollcall.benchmark.config.grid import grid_points, set_by
 from rollcall.benchmark.config.metric import DIRECTIONS, Metric, direction_of
 from rollcall.leaderboard.cells import Cell, key_of, with_own_methods
-from rollcall.leaderboard.runs import Run, Settings
+from rollcall.leaderboard.runs import FlatSettings, Run
 
 METHOD = "algorithm"
 
@@ -20,7 +20,7 @@ CONDITIONS = ("clock", "participation", "task", "rounds")
 """Rows compete if these settings and their options are equal."""
 
 OF_PANEL = frozenset({"task", "participation", "clock", METHOD, "local", "server", "analysis"})
-"""Settings that tell the trials of panels apart."""
+"""FlatSettings that tell the trials of panels apart."""
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ class Axis:
 
     name: str
     settings: frozenset[str]
-    labels: dict[Settings, str]
+    labels: dict[FlatSettings, str]
 
     @property
     def named(self) -> bool:
@@ -42,7 +42,7 @@ class Axis:
     def covers(self, setting: str) -> bool:
         return any(setting == own or setting.startswith(f"{own}.") for own in self.settings)
 
-    def part(self, settings: Mapping[str, str]) -> Settings:
+    def part(self, settings: Mapping[str, str]) -> FlatSettings:
         """Those of some settings that it covers."""
         return tuple(sorted((key, value) for key, value in settings.items() if self.covers(key)))
 
@@ -151,19 +151,19 @@ def rank(
     see `row_labels`. `planned` is the number of rounds that the file asks for, 0 if panels ask for different ones. For
     `searched` see `rollcall.leaderboard.cells.searches`.
     """
-    by_settings: dict[Settings, dict[str, Run]] = {}
+    by_settings: dict[FlatSettings, dict[str, Run]] = {}
     own = {run.cell for run in runs if run.source == "own"}
     for run in (run for run in runs if run.source == "own" or run.cell not in own):
         by_settings.setdefault(run.cell, {})[run.tags["seed"]] = run
     differences = row_labels([dict(settings) for settings in by_settings], axes)
-    groups: dict[Settings, list[Cell]] = {}
+    groups: dict[FlatSettings, list[Cell]] = {}
     for (method, labels), (settings, by_seed) in zip(differences, by_settings.items(), strict=True):
         rounds = next(iter(by_seed.values())).rounds
         search = searched.get(key_of(next(iter(by_seed.values())).spec), "") if searched else ""
         cell = Cell({METHOD: method, **labels}, max(rounds, planned), len(by_seed), by_seed, searched=search)
         groups.setdefault(conditions_of(settings), []).append(cell)
 
-    def in_order(group: tuple[Settings, list[Cell]]) -> list[tuple[str, float, str]]:
+    def in_order(group: tuple[FlatSettings, list[Cell]]) -> list[tuple[str, float, str]]:
         return [(name, float(value) if is_number(value) else math.inf, value) for name, value in group[0]]
 
     def place(cell: Cell) -> tuple[int, float]:
@@ -189,7 +189,7 @@ def row_labels(cells: Sequence[dict[str, str]], axes: Sequence[Axis]) -> list[tu
         {key: text for key, text in cell.items() if not any(axis.covers(key) for axis in on_axes)} for cell in cells
     ]
     differing = [key for key in _differing(rest) if not _is_method(key)]
-    competing: dict[tuple[Settings, tuple[str | None, ...]], list[dict[str, str]]] = {}
+    competing: dict[tuple[FlatSettings, tuple[str | None, ...]], list[dict[str, str]]] = {}
     for cell in cells:
         place = conditions_of(tuple(sorted(cell.items()))), tuple(axis.label(cell) for axis in columns)
         competing.setdefault(place, []).append(cell)
@@ -207,7 +207,7 @@ def _is_among(value: Any, texts: Sequence[str]) -> bool:
     return any(is_label(text, value) or wanted in (text, text.rpartition(":")[2]) for text in texts)
 
 
-def conditions_of(cell: Settings) -> Settings:
+def conditions_of(cell: FlatSettings) -> FlatSettings:
     """The settings of a cell that competing rows have in common."""
     return tuple(pair for pair in cell if pair[0].partition(".")[0] in CONDITIONS)
 

@@ -25,7 +25,7 @@ from rollcall.benchmark.config.text import command, counted
 from rollcall.benchmark.config.trial import Evaluation
 from rollcall.benchmark.federation.run_folder import RunFolder, replacing, run_folders
 
-Settings = tuple[tuple[str, str], ...]
+FlatSettings = tuple[tuple[str, str], ...]
 """Settings as text, sorted by dotted name."""
 
 PACKAGE = Path(__file__).parent / "results"
@@ -66,11 +66,11 @@ class Run:
         return flatten(self.spec)
 
     @property
-    def cell(self) -> Settings:
+    def cell(self) -> FlatSettings:
         """All settings but the seed. The runs of one cell have them in common."""
         return self.settings_without("seed")
 
-    def settings_without(self, *names: str) -> Settings:
+    def settings_without(self, *names: str) -> FlatSettings:
         return tuple(sorted((key, value) for key, value in self.settings.items() if key not in names))
 
     @property

@@ -46,7 +46,7 @@ class OverClients:
     statistic: Callable[[Float[np.ndarray, "m"]], float]
 
 
-Metric: TypeAlias = Accumulated | OverClients
+TaskMetric: TypeAlias = Accumulated | OverClients
 
 
 class ClassScores:
@@ -125,7 +125,7 @@ def client_variance() -> OverClients:
     return OverClients("accuracy", lambda values: float(values.var()))
 
 
-METRICS: dict[str, Callable[..., Metric]] = {
+METRICS: dict[str, Callable[..., TaskMetric]] = {
     "auroc": auroc,
     "f1": f1,
     "worst_10_accuracy": worst_10_accuracy,

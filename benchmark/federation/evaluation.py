@@ -22,7 +22,7 @@ from rollcall.benchmark.config.errors import SettingError
 from rollcall.benchmark.config.source import contributed_line, told
 from rollcall.benchmark.config.trial import By
 from rollcall.tasks import ClientData, Task, evaluating
-from rollcall.tasks.metrics import Accumulated, ClassScores, Metric, OverClients
+from rollcall.tasks.metrics import Accumulated, ClassScores, OverClients, TaskMetric
 
 
 @dataclass(frozen=True)
@@ -71,7 +71,7 @@ def is_often(availability: Float[np.ndarray, "m"]) -> Bool[np.ndarray, "m"]:
     return availability >= availability.mean() * (1 - 1e-6)  # the mean of equal numbers rounds
 
 
-def metrics_of(choices: Sequence[Choice], task: Task, data: ClientData) -> Mapping[str, Metric]:
+def metrics_of(choices: Sequence[Choice], task: Task, data: ClientData) -> Mapping[str, TaskMetric]:
     """Metrics by name, besides the means of `Task.metrics`: the task's own and the chosen ones.
 
     Of two chosen ones with one name, the second is called `f1#2`. They are tried on one training sample.
@@ -121,7 +121,7 @@ class Tally:
     """
 
     def __init__(
-        self, sizes: Mapping[str, int], groups: Sequence[Groups] = (), metrics: Mapping[str, Metric] | None = None
+        self, sizes: Mapping[str, int], groups: Sequence[Groups] = (), metrics: Mapping[str, TaskMetric] | None = None
     ) -> None:
         self.sizes = sizes
         self.groups = groups

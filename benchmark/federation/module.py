@@ -21,7 +21,7 @@ from rollcall.benchmark.federation.evaluation import Costs, Groups, Tally, named
 from rollcall.benchmark.federation.state import StateBuffers
 from rollcall.participation import Participation
 from rollcall.tasks import Batches, ClientData, Minibatches, Samples, Task
-from rollcall.tasks.metrics import Metric
+from rollcall.tasks.metrics import TaskMetric
 
 
 class Federation(LightningModule):
@@ -66,7 +66,7 @@ class Federation(LightningModule):
         splits_at: Callable[[int], Sequence[str]],
         seed: int,
         groups: Sequence[Groups] = (),
-        metrics: Mapping[str, Metric] | None = None,
+        metrics: Mapping[str, TaskMetric] | None = None,
         engine_name: str = "auto",
         classes: Classes | None = None,
         workers: int = 1,

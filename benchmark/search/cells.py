@@ -18,7 +18,7 @@ VALIDATION = 0.2
 
 
 @dataclass(frozen=True)
-class Cell:
+class SearchCell:
     """A part of the grid that is searched by itself, such as a method.
 
     Attributes:
@@ -71,7 +71,7 @@ def cells_of(
     metric: Metric,
     rounds: int | None = None,
     parts: int = 1,
-) -> list[Cell]:
+) -> list[SearchCell]:
     """The cells of an experiment that has the seeds of the search.
 
     Samples are compared `parts` times, at equal distances. See `tune` for the others.
@@ -92,7 +92,7 @@ def cells_of(
             groups.setdefault(labels, []).append(point)
     if not groups:
         raise SettingError(f"experiment: {experiment.name!r} is not allowed; it has no trials to search")
-    cells: dict[str, Cell] = {}
+    cells: dict[str, SearchCell] = {}
     last = experiment.report.last_rounds
     for group, members in groups.items():
         # An axis that `--set` made with one value tells nothing.
@@ -115,7 +115,7 @@ def cells_of(
         ]
         share = min(1.0, last / lengths[-1]) if last > 1 else 0.0
         held_out = any(spec["task"] != point.spec["task"] for spec, point in zip(specs, members, strict=True))
-        cells[name] = Cell(name, dict(group), specs, {}, milestones, share, held_out)
+        cells[name] = SearchCell(name, dict(group), specs, {}, milestones, share, held_out)
     return _with_spaces(list(cells.values()), space)
 
 
@@ -153,7 +153,7 @@ def searched(
     return spec  # a task of the user's own may have a validation split anyway
 
 
-def _with_spaces(cells: list[Cell], space: Mapping[str, Any]) -> list[Cell]:
+def _with_spaces(cells: list[SearchCell], space: Mapping[str, Any]) -> list[SearchCell]:
     """The cells with their spaces. A common setting that a cell's method does not allow is left out."""
     methods = sorted({name for cell in cells for name in cell.methods})
     refused: dict[str, SettingError] = {}

@@ -6,7 +6,7 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
-from rollcall.benchmark.sweep.ray_executor import Config, Plan, Work, run_plan
+from rollcall.benchmark.sweep.ray_executor import Config, Plan, TuneTrial, run_plan
 
 # isort: split
 from ray.tune.schedulers import ASHAScheduler, HyperBandScheduler, MedianStoppingRule, PopulationBasedTraining
@@ -20,7 +20,7 @@ from rollcall.benchmark.config.source import decoded
 from rollcall.benchmark.config.trial import Trial
 from rollcall.benchmark.federation.run_folder import RunFolder
 from rollcall.benchmark.process import Interrupted
-from rollcall.benchmark.search.cells import Cell
+from rollcall.benchmark.search.cells import SearchCell
 from rollcall.benchmark.search.tune import PARTS, score_of
 from rollcall.benchmark.sweep.run import Execution
 
@@ -31,7 +31,7 @@ Points = dict[str, list[dict[str, Any]]]
 """The settings of the samples of each cell."""
 
 
-class Samples(Plan):
+class SamplePlan(Plan):
     """The samples of cells. The configuration of a trial is its cell, its number in it, and its settings.
 
     Without drawn samples, the settings are those that a searcher proposes.
@@ -39,7 +39,7 @@ class Samples(Plan):
 
     evaluations = False
 
-    def __init__(self, cells: Sequence[Cell], metric: Metric, drawn: Points) -> None:
+    def __init__(self, cells: Sequence[SearchCell], metric: Metric, drawn: Points) -> None:
         self.cells = {cell.name: cell for cell in cells}
         self.metric = metric
         self.drawn = drawn
@@ -61,11 +61,11 @@ class Samples(Plan):
             return self.drawn[cell.name][config["sample"]]
         return {path: domain.read(config[path]) for path, domain in cell.space.items()}
 
-    def work(self, config: Config) -> Work:
+    def work(self, config: Config) -> TuneTrial:
         cell, settings = self.cells[config["cell"]], self.settings(config)
         specs = [put_all(spec, settings) for spec in self.plain[cell.name]]
         folders = list(dict.fromkeys(map(run_name, specs)))  # another machine may not have the files of the settings
-        return Work(folders, specs, cell.milestones)
+        return TuneTrial(folders, specs, cell.milestones)
 
     def score(self, config: Config, folders: Sequence[RunFolder], rounds: int) -> Mapping[str, Any]:
         score = -WORST if self.metric.direction == "max" else WORST
@@ -76,7 +76,7 @@ class Samples(Plan):
 
 
 def search_with_ray(
-    cells: Sequence[Cell],
+    cells: Sequence[SearchCell],
     drawn: Points,
     metric: Metric,
     block: Search,
@@ -101,9 +101,9 @@ def search_with_ray(
     runs = [trial.digest for cell in cells for point in drawn[cell.name] for trial in cell.trials(point)]
     shared = len(set(runs)) < len(runs)  # runs of two cells, which two trials cannot run at once
     together = not searcher and scheduler == "none" and not shared
-    sources = {} if together else Samples(cells, metric, drawn).sources  # a later cell would have other code
+    sources = {} if together else SamplePlan(cells, metric, drawn).sources  # a later cell would have other code
     for group in [cells] if together else [[cell] for cell in cells]:
-        plan, cell = Samples(group, metric, drawn), group[0]
+        plan, cell = SamplePlan(group, metric, drawn), group[0]
         space: dict[str, Any] | None = None
         tuning: dict[str, Any] = {"metric": metric.name, "mode": metric.direction}
         if not together:

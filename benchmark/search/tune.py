@@ -24,7 +24,7 @@ from rollcall.benchmark.config.text import counted
 from rollcall.benchmark.config.trial import Trial
 from rollcall.benchmark.process import Interrupted
 from rollcall.benchmark.search.answer import Best, How, Tuned, seeds_of
-from rollcall.benchmark.search.cells import VALIDATION, Cell, cells_of
+from rollcall.benchmark.search.cells import VALIDATION, SearchCell, cells_of
 from rollcall.benchmark.search.space import draw_points, grid, read_space
 from rollcall.benchmark.sweep.jobs import Job, check, check_metrics, refuse_other_data
 from rollcall.benchmark.sweep.run import Execution, mirrored, run_jobs
@@ -147,7 +147,7 @@ def tune(
 
     made: dict[tuple[str, str], tuple[list[Job], str]] = {}
 
-    def sample(cell: Cell, settings: Mapping[str, Any]) -> tuple[list[Job], str]:
+    def sample(cell: SearchCell, settings: Mapping[str, Any]) -> tuple[list[Job], str]:
         """Its runs; of settings that are not allowed together none, and the error.
 
         The same before and after the search, although the user's own files may change meanwhile.
@@ -160,12 +160,12 @@ def tune(
                 made[key] = [], str(error)
         return made[key]
 
-    def row_of(cell: Cell, settings: Mapping[str, Any]) -> dict[str, Any]:
+    def row_of(cell: SearchCell, settings: Mapping[str, Any]) -> dict[str, Any]:
         runs, refused = sample(cell, settings)
         error = next((failed[job.trial.name] for job in runs if job.trial.name in failed), refused)
         return measured(cell, judged, runs, error)
 
-    def example_of(cell: Cell) -> list[Job]:
+    def example_of(cell: SearchCell) -> list[Job]:
         """The runs of a sample that is allowed; refused if none is."""
         points = drawn[cell.name] or draw_points(cell.space, TRIED, block.seeds[0])
         for point in points:
@@ -222,12 +222,12 @@ def tune(
     return tuning
 
 
-def _points(cell: Cell, block: Search) -> list[dict[str, Any]]:
+def _points(cell: SearchCell, block: Search) -> list[dict[str, Any]]:
     """The samples of a cell: those of a grid, or random ones."""
     return grid(cell.space) if block.samples == "grid" else draw_points(cell.space, block.samples, block.seeds[0])
 
 
-def measured(cell: Cell, metric: Metric, jobs: Sequence[Job], error: str = "") -> dict[str, Any]:
+def measured(cell: SearchCell, metric: Metric, jobs: Sequence[Job], error: str = "") -> dict[str, Any]:
     """The row of a sample, without its settings, from the run folders of its jobs; `error` if it failed now.
 
     A sample without jobs is one that was refused. A folder may have more rounds than the search: a failure in them does
@@ -261,14 +261,14 @@ def measured(cell: Cell, metric: Metric, jobs: Sequence[Job], error: str = "") -
     }
 
 
-def score_of(cell: Cell, metric: Metric, history: pd.DataFrame, rounds: int) -> float:
+def score_of(cell: SearchCell, metric: Metric, history: pd.DataFrame, rounds: int) -> float:
     """The score of a run after so many rounds: see `measured`."""
     first = min(rounds - cell.share * rounds, rounds - 1)
     window = history[(history["round"] > first) & (history["round"] <= rounds)]
     return float(window[metric.column].mean(skipna=False)) if metric.column in window else math.nan
 
 
-def answer_of(cell: Cell, rows: Sequence[Mapping[str, Any]], how: How) -> Best | None:
+def answer_of(cell: SearchCell, rows: Sequence[Mapping[str, Any]], how: How) -> Best | None:
     """The best of the samples that ran the most rounds; None if all failed."""
     working = [row for row in rows if not math.isnan(row["score"])]
     top = max((row["rounds"] for row in working), default=0)
@@ -327,7 +327,7 @@ def with_seeds(experiment: Experiment, seeds: Sequence[int]) -> Experiment:
     return experiment.varied({"seed": list(seeds)})
 
 
-def notes(cells: Sequence[Cell], samples: pd.DataFrame, tuned: Tuned, metric: Metric) -> tuple[str, ...]:
+def notes(cells: Sequence[SearchCell], samples: pd.DataFrame, tuned: Tuned, metric: Metric) -> tuple[str, ...]:
     """The warnings and remarks on a search for the user."""
     lines = []
     if any(cell.held_out for cell in cells):

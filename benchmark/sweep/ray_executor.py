@@ -139,7 +139,7 @@ def _connect(address: str) -> str:
             signal.signal(signal.SIGTERM, of_sigterm)  # Ray's handler ends the process, and no trial would save
 
 
-class Work(NamedTuple):
+class TuneTrial(NamedTuple):
     """What a trial of Tune runs: the names of its run folders, and the settings of its runs (`Spec.portable`).
 
     The first name stands for the trial: no other one runs it at the same time. `milestones` are numbers of rounds,
@@ -166,11 +166,11 @@ class Plan:
         if len({tuple(point.values()) for point in self.points}) < len(jobs):  # trials without labels
             self.points = [{"run": job.trial.name} for job in jobs]
         trials = [job.trial for job in jobs]
-        works = [Work([one.name], [one.portable], [one.rounds]) for one in trials]
+        works = [TuneTrial([one.name], [one.portable], [one.rounds]) for one in trials]
         self.works = {tuple(point.values()): work for point, work in zip(self.points, works, strict=True)}
         self.sources = {source.file: source.text for one in trials for source in one.sources}
 
-    def work(self, config: Config) -> Work:
+    def work(self, config: Config) -> TuneTrial:
         """What a trial runs."""
         return self.works[tuple(config.values())]
 

@@ -94,13 +94,13 @@ def curves(
     Raises:
         SettingError: no run is finished and has the metric, or the x axis.
     """
-    from rollcall.leaderboard.boards import in_view, paper_board, ranking_board
+    from rollcall.leaderboard.leaderboards import in_view, paper_leaderboard, ranking_leaderboard
 
     chosen, only, folder = PaperExperiment.read(experiment), only or {}, Path(store or "")
     runs = finished(chosen.home, None if store is None else folder)
     if chosen.source:
-        return paper_board(*in_view(chosen, runs, only), folder, x).figure()
-    return ranking_board(chosen, folder, runs, dict(only), x).figure()
+        return paper_leaderboard(*in_view(chosen, runs, only), folder, x).figure()
+    return ranking_leaderboard(chosen, folder, runs, dict(only), x).figure()
 
 
 def ranking_curves(ranking: Ranking, over: str = "", report: Report | None = None) -> alt.ConcatChart:

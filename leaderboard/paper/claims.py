@@ -12,7 +12,7 @@ from rollcall.benchmark.config.metric import Metric
 from rollcall.leaderboard.cells import Cell, after_equal_rounds
 from rollcall.leaderboard.paper import quantities
 from rollcall.leaderboard.paper.experiment import Claim, PaperExperiment, Size
-from rollcall.leaderboard.paper.quantities import FEWEST, Best, Crossing, Estimate, Later, Quantity
+from rollcall.leaderboard.paper.quantities import FEWEST, BestOf, Crossing, Estimate, Later, Quantity
 
 Verdict = Literal[
     "holds", "contradicted", "erratum", "not testable", "no difference that matters", "undecided", "too short",
@@ -348,7 +348,7 @@ def _of_group(claim: Claim, metric: Metric, experiment: PaperExperiment, group: 
     found = [_quantity(claim, metric, experiment, *pair) for pair in group]
     known = tuple(quantity for quantity in found if quantity is not None)
     if claim.either:
-        return Best(known, -1 if claim.least is None else 1) if len(known) == len(group) else None
+        return BestOf(known, -1 if claim.least is None else 1) if len(known) == len(group) else None
     return known[0] if known else None
 
 

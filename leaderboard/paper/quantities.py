@@ -116,7 +116,7 @@ class Later:
 
 
 @dataclass(frozen=True)
-class Best:
+class BestOf:
     """The best of several quantities, where one is enough for a claim: the largest if `sign` is 1, the smallest if -1.
 
     Each of k has the interval of the level 1 - (1 - level) / k, so that choosing the best one is allowed for.
@@ -142,7 +142,7 @@ class Best:
         return self.sign * max(self.sign * value for value in values)
 
 
-Quantity = Estimate | Crossing | Later | Best
+Quantity = Estimate | Crossing | Later | BestOf
 
 
 def estimate(values: Sequence[float] | Float[np.ndarray, "seeds"], exact: bool = False) -> Estimate:

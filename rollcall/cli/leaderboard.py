@@ -68,7 +68,7 @@ def leaderboard(
     """
     if as_json and form is not None:
         raise SettingError("--format is not allowed with --json; leave one of them out")
-    from rollcall.leaderboard import boards, render
+    from rollcall.leaderboard import leaderboards, render
     from rollcall.leaderboard.paper.reproduction import Judged
     from rollcall.leaderboard.paper.sentences import claims_list
     from rollcall.leaderboard.ranking import axes
@@ -89,7 +89,7 @@ def leaderboard(
             _pages(html, chosen, [], experiment, store, mine=mine)
         return
     stated = chosen.as_(variant) if variant else chosen
-    chosen = boards.with_report(stated, metric or [], last_rounds)
+    chosen = leaderboards.with_report(stated, metric or [], last_rounds)
     conditions = parse_all("only", only or [])
     is_paper = bool(chosen.source) and not (against or overall)
     if stated.judged and not stated.source:
@@ -103,10 +103,10 @@ def leaderboard(
     whole = Judged(stated, runs) if stated.source and (metric or last_rounds or only) else None
     try:
         if is_paper:
-            board = boards.paper_board(*boards.in_view(chosen, runs, conditions), store, x, whole)
+            shown = leaderboards.paper_leaderboard(*leaderboards.in_view(chosen, runs, conditions), store, x, whole)
         else:
-            board = boards.ranking_board(chosen, store, runs, conditions, x, against, overall)
-    except boards.NoRuns as error:
+            shown = leaderboards.ranking_leaderboard(chosen, store, runs, conditions, x, against, overall)
+    except leaderboards.NoRuns as error:
         if mlflow:
             from rollcall.benchmark.sweep.mlflow_copy import shown as address
 
@@ -115,26 +115,26 @@ def leaderboard(
         raise SettingError(f"{error}; first: {first}") from None
     if html is not None:
         if chosen.source:
-            view = boards.in_view(chosen, runs, conditions)
+            view = leaderboards.in_view(chosen, runs, conditions)
         else:
-            view = (chosen, selected(boards.in_ranking(chosen, runs), axes(chosen, runs), conditions))
+            view = (chosen, selected(leaderboards.in_ranking(chosen, runs), axes(chosen, runs), conditions))
         _pages(html, *view, experiment, store, whole)
     if as_json:
-        print(json.dumps(board.data, indent=1))
+        print(json.dumps(shown.data, indent=1))
         return
-    texts = board.texts(why)
+    texts = shown.texts(why)
     if form not in (None, "terminal"):
         print(texts["tex" if form == "latex" else form], end="")
     else:
-        out.print(render.terminal(board.table, board.title, out.width))
-        told = "\n".join(claims_list(board.claims, why))
+        out.print(render.terminal(shown.table, shown.title, out.width))
+        told = "\n".join(claims_list(shown.claims, why))
         out.print(told.replace("**", "").replace("`", ""), highlight=False)
-        if board.claims and not why:
+        if shown.claims and not why:
             say("--why prints the evidence and the causes.")
     if not (to or mlflow or _is_known(store)):
         return
     folder = to or store / chosen.name
-    files = boards.written(folder, board.stem, texts, board.figure())
+    files = leaderboards.written(folder, shown.stem, texts, shown.figure())
     if form in (None, "terminal"):
         say(f"In {folder}: {files}")
 
@@ -169,8 +169,8 @@ def _board(
     """Print a board, and write its tables and its picture. `--why` and files have all tables."""
     from rollcall.benchmark.search.board import Board
     from rollcall.leaderboard import render, standing
-    from rollcall.leaderboard.boards import written
     from rollcall.leaderboard.figures import board_chart
+    from rollcall.leaderboard.leaderboards import written
     from rollcall.leaderboard.names import method_name
 
     try:
@@ -222,7 +222,7 @@ def compare(
     cells are compared if their other settings are equal, after equal rounds.
     """
     from rollcall.leaderboard import render
-    from rollcall.leaderboard.boards import unmeasured
+    from rollcall.leaderboard.leaderboards import unmeasured
     from rollcall.leaderboard.ranking import metric_of
     from rollcall.leaderboard.runs import finished
     from rollcall.leaderboard.tables import Comparison, comparison_tables, how, pairs

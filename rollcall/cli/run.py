@@ -84,7 +84,7 @@ def _run(request: Request, jobs: list["Job"], execution: Execution, redo: bool) 
     """
     from rollcall.benchmark.federation.run_folder import InUse, remove
     from rollcall.benchmark.sweep.jobs import check, refuse_other_data
-    from rollcall.leaderboard.boards import own_table
+    from rollcall.leaderboard.leaderboards import own_table
 
     before = {job: job.folder.status for job in jobs} if redo else {}
     begun = [job for job in jobs if job.ended or job.folder.checkpoint.exists()]

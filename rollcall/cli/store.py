@@ -138,7 +138,7 @@ def sync(
     if not find_spec("mlflow"):
         raise SettingError("this command needs MLflow: pip install '.[mlflow]'")
     from rollcall.benchmark.sweep.mlflow_copy import Mirror
-    from rollcall.leaderboard.boards import own_table
+    from rollcall.leaderboard.leaderboards import own_table
 
     there(store)
     need_store(store)

@@ -33,7 +33,7 @@ def test_nothing_waits_for_a_heavy_import_in_vain(store):
         "    sys.argv = ['rollcall', *arguments]\n"
         "    try:\n        main()\n"
         "    except SystemExit:\n        pass\n"
-        "import rollcall.leaderboard.boards, rollcall.leaderboard.paper.reproduction\n"
+        "import rollcall.leaderboard.leaderboards, rollcall.leaderboard.paper.reproduction\n"
         "heavy = ('torch', 'lightning', 'ray', 'mlflow', 'altair', 'vl_convert')\n"
         "print('heavy:', *[name for name in heavy if name in sys.modules])\n"
     )

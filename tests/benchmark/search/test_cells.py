@@ -11,7 +11,7 @@ from rollcall.benchmark.config.errors import SettingError
 from rollcall.benchmark.config.experiment import Experiment
 from rollcall.benchmark.config.metric import Metric
 from rollcall.benchmark.search.answer import How, found
-from rollcall.benchmark.search.cells import Cell, cells_of
+from rollcall.benchmark.search.cells import SearchCell, cells_of
 from rollcall.benchmark.search.space import Domain, read_space
 from rollcall.benchmark.search.tune import answer_of
 
@@ -20,7 +20,7 @@ HOW = How(date="2026-01-01", metric=DISTANCE, mode="min", search="random", seeds
 PANELS = {"short": {"trial": {"rounds": 8}}, "long": {}}
 
 
-def cells(space=None, per=(), rounds=None, parts=1, **changes) -> dict[str, Cell]:
+def cells(space=None, per=(), rounds=None, parts=1, **changes) -> dict[str, SearchCell]:
     experiment = Experiment.model_validate({"name": "tiny"} | TINY | changes)
     made = cells_of(experiment, read_space(space or {"local.lr": [0.1]}), per, DISTANCE, rounds, parts)
     return {one.name: one for one in made}
@@ -57,7 +57,7 @@ def test_a_sample_on_another_machine_has_the_run_folders_of_its_trials(tmp_path,
     grid = {"seed": [5, 6], "algorithm": ["fedpbc", "own.py:Own"], "participation": calls}
     searched = [*cells(per=["algorithm"], grid=grid).values()]
     point = {"local.lr": 0.1, "local.steps": 3}
-    plan = samples.Samples(searched, DISTANCE, {cell.name: [point] for cell in searched})
+    plan = samples.SamplePlan(searched, DISTANCE, {cell.name: [point] for cell in searched})
     named = {cell.name: [trial.name for trial in cell.trials(point)] for cell in searched}
     assert {len(names) for names in named.values()} == {4}
     elsewhere = tmp_path / "elsewhere"
@@ -73,7 +73,7 @@ def row(rate, score, rounds=20, state="finished"):
 
 
 def test_the_answer_is_the_best_of_the_samples_that_ran_the_most_rounds():
-    cell = Cell("fedavg", {}, [], {"local.lr": Domain((0.1, 0.2, 0.3))}, [5, 20], 0.0, False)
+    cell = SearchCell("fedavg", {}, [], {"local.lr": Domain((0.1, 0.2, 0.3))}, [5, 20], 0.0, False)
     failed = row(0.1, math.nan, 5, state="failed")
     assert answer_of(cell, [failed], HOW) is None
     best = answer_of(cell, [failed, row(0.2, 4.0), row(0.3, 1.0, rounds=5, state="stopped")], HOW)

@@ -210,7 +210,7 @@ def test_an_error_outside_a_run_is_told(tmp_path):
     from ray.exceptions import RayTaskError
 
     ray_executor = pytest.importorskip("rollcall.benchmark.sweep.ray_executor")
-    plan = SimpleNamespace(work=lambda config: ray_executor.Work(["one"], [], [3]))
+    plan = SimpleNamespace(work=lambda config: ray_executor.TuneTrial(["one"], [], [3]))
     errors = {}
     attempt = ray_executor._Attempt(plan, tmp_path, None, bool, errors)
     full = RayTaskError("trial", "trace", OSError(28, "No space left on device"))

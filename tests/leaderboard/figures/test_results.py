@@ -8,11 +8,11 @@ import pytest
 
 from rollcall import leaderboard
 from rollcall.benchmark.config.metric import Metric
-from rollcall.leaderboard.boards import ranking_board
 from rollcall.leaderboard.cells import cells
 from rollcall.leaderboard.figures import results as curves
 from rollcall.leaderboard.figures import theme
 from rollcall.leaderboard.figures.results import paper_curves, ranking_curves, subplots
+from rollcall.leaderboard.leaderboards import ranking_leaderboard
 from rollcall.leaderboard.names import COLOURS, DASHES, OWN, style
 from rollcall.leaderboard.paper.experiment import Printed
 from rollcall.leaderboard.ranking import rank
@@ -168,10 +168,10 @@ def test_the_figure_of_a_ranking_is_over_the_x_of_its_report_with_its_logarithms
     found = runs(made, lambda labels, seed: [0.1, 0.2, 0.4], rounds=20)
     for one in found:
         one.history["cost/gradients"] = 3.0 * one.history.index
-    figure = collect(made, "mine", found).figure if of_site else ranking_board(made, Path(), found, {}).figure()
+    figure = collect(made, "mine", found).figure if of_site else ranking_leaderboard(made, Path(), found, {}).figure()
     assert lines(figure)["FedAvg"] == [(0, 10), (30, 20), (60, 40)]
     assert y(figure)["scale"]["type"] == "log"
-    by_round = ranking_board(made, Path(), found, {}, "round").figure()
+    by_round = ranking_leaderboard(made, Path(), found, {}, "round").figure()
     assert lines(by_round)["FedAvg"] == [(0, 10), (10, 20), (20, 40)]
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from rollcall.leaderboard.paper.quantities import Best, Crossing, Later, estimate, geometric, power
+from rollcall.leaderboard.paper.quantities import BestOf, Crossing, Later, estimate, geometric, power
 
 
 def test_students_interval():
@@ -95,11 +95,11 @@ def test_the_best_of_two_pays_for_the_choice():
     chosen, plain = 0, 0
     for _ in range(2000):
         both = tuple(estimate(draw.normal(size=5)) for _ in range(2))
-        chosen += Best(both, 1).interval()[0] > 0
+        chosen += BestOf(both, 1).interval()[0] > 0
         plain += max(one.interval()[0] for one in both) > 0
     assert plain / 2000 == pytest.approx(1 - 0.975**2, abs=0.01)
     assert chosen / 2000 == pytest.approx(1 - 0.9875**2, abs=0.008)
-    low = Best((estimate([1.0, 2.0, 3.0]), estimate([5.0, 6.0, 7.0])), -1)
+    low = BestOf((estimate([1.0, 2.0, 3.0]), estimate([5.0, 6.0, 7.0])), -1)
     assert low.mean == 2.0
     assert low.interval() == pytest.approx(estimate([1.0, 2.0, 3.0]).interval(0.975))
 

@@ -1,4 +1,4 @@
-"""The board of an experiment: its table with claims and figure, as `rollcall leaderboard` prints and writes it."""
+"""The leaderboard of an experiment: its table with claims and figure, as `rollcall leaderboard` shows it."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Board:
+class Leaderboard:
     """A table with its claims (none for a ranking), to be printed and written; `figure` draws its figure.
 
     `data` has rows, claims (those of variants too) and provenance, as `--json`. `stem` is of the names of the files.
@@ -84,8 +84,8 @@ def own_table(experiment: PaperExperiment, store: Path) -> str:
     try:
         runs = own(store, experiment.home, experiment.metrics if experiment.source else None)
         if experiment.source:
-            return paper_board(experiment, runs, store).texts()["md"]
-        return ranking_board(experiment, store, runs, {}).texts()["md"]
+            return paper_leaderboard(experiment, runs, store).texts()["md"]
+        return ranking_leaderboard(experiment, store, runs, {}).texts()["md"]
     except SettingError:
         return ""
 
@@ -118,10 +118,10 @@ def in_view(
     return part, [run for run in runs if run.spec.get("algorithm") not in left]
 
 
-def ranking_board(
+def ranking_leaderboard(
     experiment: PaperExperiment, store: Path, runs: list[Run], conditions: dict[str, list[Any]], x: str | None = None,
     baseline: str = "", overall: bool = False,
-) -> Board:  # fmt: skip
+) -> Leaderboard:  # fmt: skip
     """The ranking of runs, or of their methods over all conditions. Of kept runs those count that are `in_ranking`.
 
     Raises SettingError: no run is finished and has all metrics, or they do not allow what is asked for.
@@ -158,7 +158,7 @@ def ranking_board(
 
     stem = "overall" if overall else "leaderboard"
     table = replace(table, caption="; ".join([table.caption, *notes]))
-    return Board(experiment, experiment.title, table, [], data, figure, stem)
+    return Leaderboard(experiment, experiment.title, table, [], data, figure, stem)
 
 
 def in_ranking(experiment: PaperExperiment, runs: list[Run]) -> list[Run]:
@@ -227,9 +227,9 @@ def _provenance(experiment: PaperExperiment, runs: Sequence[Run]) -> dict[str, A
     return {"experiment": experiment.name, "sources": sorted({run.source for run in runs}), **tags}
 
 
-def paper_board(
+def paper_leaderboard(
     experiment: PaperExperiment, runs: list[Run], store: Path, x: str | None = None, whole: Judged | None = None
-) -> Board:
+) -> Leaderboard:
     """The paper's table and claims; the table of its variants, named, if only these were run.
 
     Own runs that are shorter or fewer than the kept ones are not part of the table; a note counts them. If the table is
@@ -264,7 +264,7 @@ def paper_board(
 
         return paper_curves(shown.experiment, shown.ran, x or "")
 
-    return Board(
+    return Leaderboard(
         experiment=experiment,
         title=f"{experiment.title} ({experiment.source})",
         table=replace(table, caption="; ".join([table.caption, *notes])),

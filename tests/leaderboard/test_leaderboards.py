@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 from command import TINY, rollcall, write
 
-from rollcall.leaderboard.boards import with_report
 from rollcall.leaderboard.cells import cells
 from rollcall.leaderboard.figures.results import curves, subplots
+from rollcall.leaderboard.leaderboards import with_report
 from rollcall.leaderboard.paper.experiment import PaperExperiment
 from tests.support.results import keep, runs
 
