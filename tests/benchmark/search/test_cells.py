@@ -88,3 +88,12 @@ def test_the_answer_is_the_best_of_the_samples_that_ran_the_most_rounds():
 def test_the_share_of_the_last_rounds_is_that_of_the_experiment():
     one = {"grid": {"algorithm": ["fedavg"]}}
     assert [cells(**one, rounds=rounds)["fedavg"].share for rounds in (None, 10, 40)] == [0.5, 0.5, 0.5]
+
+
+def test_samples_are_evaluated_as_often_as_the_panel_that_is_evaluated_most_often():
+    """At least at every milestone: 20 is no multiple of 8."""
+    often = {name: {"trial": {"evaluation": {"every": every}}} for name, every in {"some": 12, "more": 8}.items()}
+    both = {"panels": often, "grid": {"algorithm": ["fedavg"]}, "per": ["algorithm"]}
+    for parts, every, at in ((1, 8, [20]), (4, 5, [])):
+        evaluations = [spec["evaluation"] for spec in cells(**both, parts=parts)["fedavg"].specs]
+        assert [(one["every"], one["at"]) for one in evaluations] == [(every, at)] * 2

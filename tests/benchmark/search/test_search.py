@@ -80,6 +80,19 @@ def test_a_sample_is_judged_by_the_mean_over_seeds_with_their_spread(store):
     assert tune(store, tiny(grid={"algorithm": ["fedavg"]}), {"local.lr": [0.1]}).best["fedavg"]["spread"] is None
 
 
+def test_the_spread_of_a_cell_with_several_points_is_that_of_the_means_of_its_seeds(store):
+    """By hand; the spread of all four runs is larger."""
+    points = tiny(grid={"seed": [0], "algorithm": ["fedavg"], "server.lr": [1.0, 0.1]})
+    best = tune(store, points, {"local.lr": [0.1]}, seeds=(5, 6), per=("algorithm",)).best["fedavg"]
+    folders = [RunFolder(path.parent) for path in store.rglob("status.json")]
+    seeds = [yaml.safe_load(one.settings.read_text())["seed"] for one in folders]
+    runs = pd.DataFrame(zip(seeds, [one.history()["train/distance"].iloc[-1] for one in folders], strict=True))
+    assert len(runs) == 4
+    assert best["score"] == pytest.approx(runs[1].mean())
+    assert best["spread"] == pytest.approx(runs.groupby(0)[1].mean().std())
+    assert best["spread"] < runs[1].std()
+
+
 @pytest.mark.fault
 @pytest.mark.full
 @pytest.mark.parametrize("options", [{"samples": 4}, {"samples": "grid"}])
