@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from rollcall.benchmark.config.digest import FREE
-from rollcall.benchmark.config.errors import SettingError
+from rollcall.benchmark.config.errors import UNREADABLE, SettingError
 from rollcall.benchmark.config.experiment import names
 from rollcall.benchmark.config.grid import GridPoint, grid_points
 from rollcall.benchmark.config.metric import Metric
@@ -55,7 +55,7 @@ def problems(file: Path) -> list[str]:
         of_digest = planned([one for one in papers() if one.home == name] or [PaperExperiment.read(name)])
     except SettingError as error:
         return [f"{file}: {error}"]
-    except (OSError, lzma.LZMAError, ValueError, KeyError, TypeError, AttributeError) as error:
+    except UNREADABLE as error:
         return [f"{file}: cannot be read ({type(error).__name__}: {error}); must be as `rollcall archive` writes it"]
     found: dict[str, list[str]] = {}
     for digest in {*rows.index} - runs.keys():
@@ -78,6 +78,9 @@ def _of_run(digest: str, run: Run, of: list[GridPoint]) -> Iterator[str]:
         yield f"the seed is not that of the digest, {of[0].seed}"
     if run.rounds > (most := max(point.rounds for point in of)):
         yield f"{run.rounds} rounds; the experiment plans {most}"
+        return
+    if "rounds" not in run.spec and "analysis" not in run.spec:
+        yield "rounds is missing"
     written = of[0].settings
     for name in sorted({*written, *run.settings}):
         if not name.startswith(FREE) and written.get(name) != run.settings.get(name):

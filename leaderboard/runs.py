@@ -14,11 +14,12 @@ from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
+from filelock import FileLock
 from jaxtyping import Float, Int
 from yaml import YAMLError
 
 from rollcall.benchmark.config.digest import flatten, nested
-from rollcall.benchmark.config.errors import SettingError
+from rollcall.benchmark.config.errors import UNREADABLE, SettingError
 from rollcall.benchmark.config.metric import Metric
 from rollcall.benchmark.config.source import Source, decoded
 from rollcall.benchmark.config.text import command, counted
@@ -237,7 +238,7 @@ def own(store: Path, experiment: str, metrics: Collection[str] | None = None, ml
         try:
             run = of_folder(folder, experiment, metrics)
             dated += [(folder.status["updated"], run)] if run else []
-        except (OSError, ValueError, KeyError, TypeError, AttributeError, YAMLError) as error:
+        except (*UNREADABLE, YAMLError) as error:
             print(f"left out: {path}: {' '.join(str(error).split())}", file=sys.stderr)
     return _of_one_version([run for _, run in sorted(dated, key=lambda pair: pair[0])])
 
@@ -250,6 +251,8 @@ def of_folder(folder: RunFolder, experiment: str, metrics: Collection[str] | Non
     """
     if fault := folder.altered():
         raise ValueError(f"metrics.jsonl: {fault}; see {command('doctor', folder.path)}")
+    if fault := folder.altered_settings():
+        raise ValueError(f"trial.yaml: {fault}; see {command('doctor', folder.path)}")
     status = folder.status
     diverged = status.get("diverged") is not None and status["diverged"] <= status["rounds"]
     rounds = int(status["rounds"]) if diverged else folder.finished
@@ -294,17 +297,18 @@ def archive(runs: Iterable[Run], experiment: str, metrics: Sequence[str], folder
     A compressed CSV file, whose path is returned, has the evaluations of these metrics with six digits. A JSON file of
     the same name has settings and tags.
     """
-    kept = dict(sorted(longest([*unarchive(experiment, folder), *runs]).items()))
     table = folder / f"{experiment}{TABLE}"
     table.parent.mkdir(parents=True, exist_ok=True)
-    rows = []
-    for digest, run in kept.items():
-        columns = [metric for metric in metrics if metric in run.history]
-        rows.append(run.history[columns].dropna(how="all").rename_axis("round").reset_index().assign(trial=digest))
-    whole = pd.concat(rows, ignore_index=True)
-    whole = whole[["trial", "round", *(metric for metric in metrics if metric in whole)]]
-    _compress(table, whole.to_csv(index=False, float_format="%.6g", lineterminator="\n"))
-    _compress(settings_file(table), json.dumps(_origins(kept), indent=1) + "\n")
+    with FileLock(folder / "archive.lock"):  # another process may add runs meanwhile
+        kept = dict(sorted(longest([*unarchive(experiment, folder), *runs]).items()))
+        rows = []
+        for digest, run in kept.items():
+            columns = [metric for metric in metrics if metric in run.history]
+            rows.append(run.history[columns].dropna(how="all").rename_axis("round").reset_index().assign(trial=digest))
+        whole = pd.concat(rows, ignore_index=True)
+        whole = whole[["trial", "round", *(metric for metric in metrics if metric in whole)]]
+        _compress(table, whole.to_csv(index=False, float_format="%.6g", lineterminator="\n"))
+        _compress(settings_file(table), json.dumps(_origins(kept), indent=1) + "\n")
     return table
 
 
@@ -364,13 +368,17 @@ def archived(table: Path) -> list[Run]:
         return []
     settings = settings_file(table)
     try:
-        origins = json.loads(lzma.decompress(settings.read_bytes()))
-        rows = pd.read_csv(table, dtype={"trial": str})  # a digest may look like a number
-    except (EOFError, OSError, lzma.LZMAError, ValueError) as error:
-        raise SettingError(f"{table}: cannot be read with {settings.name} ({error}); restore both files") from None
+        return _archived(pd.read_csv(table, dtype={"trial": str}), json.loads(lzma.decompress(settings.read_bytes())))
+    except UNREADABLE as error:
+        told = f"{type(error).__name__}: {error}" if isinstance(error, KeyError | TypeError) else str(error)
+        raise SettingError(f"{table}: cannot be read with {settings.name} ({told}); restore both files") from None
+
+
+def _archived(rows: pd.DataFrame, origins: Mapping[str, Any]) -> list[Run]:
+    """The runs of a table; its digests are texts, as they may look like numbers."""
     common = origins["common"]
     rows = rows.sort_values("trial", kind="stable")
-    of, evaluations = rows.pop("trial").to_numpy(str), rows.set_index("round")
+    of, evaluations = rows.pop("trial").to_numpy(str), rows.set_index("round").astype(float)
     digests, starts = np.unique(of, return_index=True)
     measured = map(tuple, np.logical_or.reduceat(evaluations.notna().to_numpy(), starts)) if len(of) else ()
     pieces = dict(zip(digests.tolist(), zip(measured, starts, [*starts[1:], len(of)], strict=True), strict=True))
@@ -379,7 +387,10 @@ def archived(table: Path) -> list[Run]:
     for digest, own in origins["trials"].items():
         columns, start, end = pieces.get(digest, ((), 0, 0))
         history = frames[columns].iloc[start:end] if columns else evaluations.iloc[:0, :0]
-        runs.append(Run(common["tags"] | own["tags"], nested(common["settings"] | own["settings"]), history))
+        run = Run(common["tags"] | own["tags"], nested(common["settings"] | own["settings"]), history)
+        if run.rounds < 1 or not run.digest:
+            raise ValueError(f"trial {digest} has no rounds")
+        runs.append(run)
     return runs
 
 

@@ -232,6 +232,8 @@ def standing(board: Board, store: Path | None = None, kept: bool = True) -> Stan
     for name, entry in entries.items():
         if entry.rule != board.rule:
             raise SettingError(f"{files[name]}: is an entry of another rule of {board.name}; enter it again")
+        if any(len(searches) != len(board.search.seeds) for searches in entry.cells.values()):
+            raise SettingError(f"{files[name]}: has another number of searches than {board.name}; enter it again")
     if not entries:
         raise NoEntries(f"{board.name}: has no entries")
     known = [name for name in board.methods if name in entries]

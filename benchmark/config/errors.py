@@ -1,9 +1,11 @@
 """The error of a setting that is not allowed: one line with the field, the value and what is allowed."""
 
 import re
+import zlib
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from difflib import get_close_matches
+from lzma import LZMAError
 from typing import Any
 
 from pydantic import ValidationError
@@ -24,6 +26,10 @@ ALLOWED = {
 
 MARK = re.compile(r"\[key\]|int|float|str|bool|constrained-\w+|(literal|tuple|list|dict|function-\w+)\[.*\]")
 """Where pydantic names a wrong key, or the member of a union, in the place of a field."""
+
+
+UNREADABLE = (OSError, EOFError, LZMAError, zlib.error, ValueError, TypeError, KeyError, AttributeError, RecursionError)
+"""The errors of reading a compressed JSON file that is damaged, or does not have what it should."""
 
 
 class SettingError(ValueError):

@@ -5,8 +5,8 @@ metrics.jsonl   a line for each evaluation, append-only
 status.json     state, round, versions, machine
 lock            held while the trial runs
 last.ckpt       the last checkpoint of Lightning
-model.npz       `model` (as evaluated) and `server` after the last round of a run that finished or diverged, and as
-                `buffer/NAME` the buffers of this model (BatchNorm statistics)
+model.npz       `model` (as evaluated) and `server` after the last round of a run that finished or diverged, as
+                `buffer/NAME` the buffers of this model (BatchNorm statistics), and as `trial` the trial's digest
 error.txt       of a failed trial, the traceback
 """
 
@@ -35,7 +35,7 @@ from yaml import YAMLError
 from rollcall.benchmark.config.digest import flatten
 from rollcall.benchmark.config.errors import SettingError
 from rollcall.benchmark.config.source import package_code
-from rollcall.benchmark.config.text import command, parsed
+from rollcall.benchmark.config.text import command, counted, parsed
 from rollcall.benchmark.process import Interrupted
 
 if TYPE_CHECKING:
@@ -67,6 +67,9 @@ class Damaged(SettingError):
         self.file = file
         self.reason = reason
 
+
+NEEDED = ("state", "digest", "round", "rounds")
+"""The entries that every status.json has."""
 
 STATUS_TYPES: Mapping[str, tuple[type, ...]] = {
     **dict.fromkeys(("rounds", "finished"), (int,)),
@@ -104,11 +107,14 @@ class RunFolder:
         if not isinstance(status, dict):
             raise Damaged(self.status_file, "not a JSON object")
         for key, kinds in STATUS_TYPES.items():
-            if not isinstance(status.get(key, kinds[0]()), kinds):
-                raise Damaged(self.status_file, f"{key} is {status[key]!r}")
+            value = status.get(key, kinds[0]())
+            if not isinstance(value, kinds) or isinstance(value, bool):
+                raise Damaged(self.status_file, f"{key} is {value!r}")
         signed = status.get("signature")
         if signed and not (isinstance(signed.get("rows"), int) and "metrics" in signed):
             raise Damaged(self.status_file, f"signature is {signed!r}")
+        if missing := [key for key in NEEDED if key not in status]:
+            raise Damaged(self.status_file, f"without {', '.join(missing)}")
         return status
 
     @property
@@ -206,17 +212,21 @@ class RunFolder:
         with self.locked():
             if fault := self.altered():
                 raise Damaged(self.metrics, fault)
+            before = self.status
             self.save_settings(trial)
+            if "signature" in before:
+                before["signature"]["settings"] = self._digest_of_settings()
             self.error_file.unlink(missing_ok=True)
             for scratch in self.path.glob("*.new"):  # of `replacing`, in a process that was killed
                 scratch.unlink(missing_ok=True)
-            before, first = self.status, first_status(trial)
+            first = first_status(trial)
             begun = MADE_BY if self.checkpoint.exists() else ()  # what made the first rounds
             kept = {key: before[key] for key in (*COUNTED, "signature", *begun) if key in before}
             self._end: dict[str, Any] = {"state": "finished", "finished": trial.rounds}
             self._status = first | kept | {"device": device, "threads": threads, "data": content}
             self._started = time.monotonic() - self._status["seconds"]
             self._evaluating = self._status["evaluation_seconds"]
+            self._rows = 0
             self._write(**self._status)
             try:
                 yield
@@ -242,9 +252,24 @@ class RunFolder:
             return ""
         ended = status.get("state") in ("finished", "diverged")
         if len(lines) < signed["rows"] or (ended and len(lines) > signed["rows"]):
-            return f"it has {len(lines)} evaluations, and the run wrote {signed['rows']}"
+            return f"it has {counted(len(lines), 'evaluation')}, and the run wrote {signed['rows']}"
         same = _digest(b"".join(lines[: signed["rows"]])) == signed["metrics"]
         return "" if same else "changed after the run wrote it"
+
+    def altered_settings(self) -> str:
+        """The difference between trial.yaml and what status.json says of it; empty if there is none, or not known."""
+        if not self.settings.is_file():
+            return "missing"
+        signed = self.status.get("signature", {}).get("settings")
+        return "changed after the run wrote it" if signed not in (None, self._digest_of_settings()) else ""
+
+    def restore_settings(self, trial: "Spec") -> None:
+        """Write trial.yaml of a run that ended again."""
+        self.save_settings(trial)
+        status = self.status
+        if "signature" in status:
+            status["signature"]["settings"] = self._digest_of_settings()
+            self._write(lasting=True, **status)
 
     def ends_with(self, **changes: Any) -> None:
         """Make `running` end with these entries of the status, such as `seconds`."""
@@ -275,6 +300,7 @@ class RunFolder:
         self._evaluating += seconds
         with self.metrics.open("a") as file:  # a line that a full disk cuts off is removed by `resume_at`
             file.write(f"{json.dumps(row)}\n")
+        self._rows += 1
         self.reached(row["round"])
 
     def reached(self, t: float) -> None:
@@ -293,17 +319,18 @@ class RunFolder:
     def save_models(self, model: np.ndarray, server: np.ndarray, buffers: Mapping[str, np.ndarray]) -> None:
         """Write the final model (as evaluated) and the server's model, each [d], and the buffers by name."""
         arrays = {"model": model, "server": server} | {f"buffer/{name}": value for name, value in buffers.items()}
+        arrays["trial"] = np.array(self._status["digest"])
         with replacing(self.path / "model.npz", lasting=True) as scratch, scratch.open("wb") as file:
             np.savez(file, **arrays)  # type: ignore[arg-type, unused-ignore]
 
     def resumable(self) -> Path | None:
         """The last checkpoint; None if there is none.
 
-        Raises Damaged: it cannot be read.
+        Raises Damaged: it cannot be read, or is of another trial.
         """
         if not self.checkpoint.exists():
             return None
-        if fault := fault_of_checkpoint(self.checkpoint):
+        if fault := fault_of_checkpoint(self.checkpoint, self.status.get("digest", "")):
             raise Damaged(self.checkpoint, fault)
         return self.checkpoint
 
@@ -312,7 +339,8 @@ class RunFolder:
         part = min(1.0, max(t, 0) / (self._status["round"] or 1))
         self._started += (1 - part) * self._status["seconds"]
         self._evaluating *= part
-        text = "".join(f"{json.dumps(row)}\n" for row in self.rows() if row["round"] <= t)
+        kept = [row for row in self.rows() if row["round"] <= t]
+        text, self._rows = "".join(f"{json.dumps(row)}\n" for row in kept), len(kept)
         finished = 0 if t < self._status["finished"] else self._status["finished"]
         self._update(finished=finished, signature=self._signature(text.encode()))  # first: a kill leaves more lines
         if b"".join(self._lines()) != text.encode():
@@ -328,15 +356,15 @@ class RunFolder:
     def rows(self) -> list[dict[str, float]]:
         """The lines of metrics.jsonl; none if there is no such file. An unfinished last line is left out.
 
-        Raises Damaged: another line has no JSON object with a round.
+        Raises Damaged: another line is not a JSON object of numbers with a round.
         """
         rows: list[dict[str, float]] = []
         lines = self._lines()
         for number, line in enumerate(lines, start=1):
             try:
                 row = json.loads(line)
-                row["round"]
-            except (ValueError, TypeError, KeyError):
+                _check_row(row)
+            except (ValueError, TypeError, KeyError, AttributeError):
                 if number == len(lines) and not line.endswith(b"\n"):  # a running process writes it, or one died
                     break
                 raise Damaged(self.metrics, f"line {number} is not an evaluation") from None
@@ -359,14 +387,13 @@ class RunFolder:
     def models(self) -> dict[str, np.ndarray]:
         """The arrays of model.npz: `model` and `server`, each [d], and `buffer/NAME`.
 
-        Raises Damaged: model.npz is missing or cannot be read.
+        Raises Damaged: model.npz is missing, cannot be read, or is of another trial.
         """
         file = self.path / "model.npz"
-        fault = fault_of_archive(file)
-        if fault:
+        if fault := fault_of_models(file, self.status.get("digest", "")):
             raise Damaged(file, fault)
         with np.load(file) as arrays:
-            return dict(arrays)
+            return {name: arrays[name] for name in arrays if name != "trial"}
 
     def save_settings(self, trial: "Spec") -> None:
         """Write trial.yaml once, so that a later start on a full disk cannot cut it off."""
@@ -379,11 +406,16 @@ class RunFolder:
                 else:
                     file.replace(target)
 
+    def _digest_of_settings(self) -> str:
+        return _digest(self.settings.read_bytes())
+
     def _signature(self, content: bytes | None = None) -> dict[str, Any]:
-        """The number of evaluations and their digest. A power cut does not lose these evaluations from now on.
+        """The number of evaluations, and digests of them and of trial.yaml. From now on a power cut loses none of them.
 
         Args:
             content: of metrics.jsonl; by default as it is.
+
+        Raises Damaged: something else removed evaluations of this run.
         """
         if content is None:
             content = b""
@@ -392,7 +424,9 @@ class RunFolder:
                     os.fsync(file.fileno())
                     content = file.read()
         whole = content[: content.rfind(b"\n") + 1]  # without a line that a full disk cut off
-        return {"rows": whole.count(b"\n"), "metrics": _digest(whole)}
+        if (rows := whole.count(b"\n")) < self._rows:
+            raise Damaged(self.metrics, f"it has {counted(rows, 'evaluation')}, and the run wrote {self._rows}")
+        return {"rows": rows, "metrics": _digest(whole), "settings": self._digest_of_settings()}
 
     def _update(self, **changes: Any) -> None:
         clocks = {
@@ -466,16 +500,37 @@ def fault_of_archive(file: Path) -> str:
     return f"wrong checksum of {member}" if member else ""
 
 
-def fault_of_checkpoint(file: Path) -> str:
-    """The fault of a checkpoint; empty if there is none. One that holds code other than tensors is not of a run."""
+def fault_of_checkpoint(file: Path, trial: str) -> str:
+    """The fault of a checkpoint of a trial with this digest, if it is known; empty if there is none.
+
+    One that holds code other than tensors is not of a run. One of an earlier version does not name its trial.
+    """
     import torch  # takes seconds, which readers of the status need not wait for
 
     fault = fault_of_archive(file)
     if not fault:
         try:
-            torch.load(file, map_location="cpu", weights_only=True, mmap=True)
+            content = torch.load(file, map_location="cpu", weights_only=True, mmap=True)
         except Exception as error:  # an unpickling error of many kinds
-            fault = f"torch.load refuses it: {str(error).splitlines()[0]}"
+            return f"torch.load refuses it: {str(error).splitlines()[0]}"
+        if not (isinstance(content, dict) and {"global_step", "state_dict"} <= content.keys()):
+            return "not a checkpoint of a run"
+        fault = "of another trial" if trial and content.get("trial", trial) != trial else ""
+    return fault
+
+
+def fault_of_models(file: Path, trial: str) -> str:
+    """The fault of model.npz of a trial with this digest, if it is known; empty if there is none."""
+    fault = fault_of_archive(file)
+    if not fault:
+        with np.load(file) as arrays:
+            try:
+                model, server, of = arrays["model"], arrays["server"], str(arrays.get("trial", trial))
+            except (KeyError, ValueError):
+                return "without `model` and `server`"
+        if not (model.dtype.kind == server.dtype.kind == "f" and model.ndim == 1 and model.shape == server.shape):
+            return "without two models of one size"
+        fault = "of another trial" if trial and of != trial else ""
     return fault
 
 
@@ -497,6 +552,9 @@ def examine(folder: Path) -> list[Finding]:
         return [Finding(folder, f"metrics.jsonl: {reason}", "lost evaluations; the trial runs again from round 0")]
 
     findings, again = [], "the next run writes it again"
+    for file in (run.status_file, run.metrics, run.settings, run.checkpoint, folder / "model.npz"):
+        if file.is_dir():
+            return [Finding(file, "a folder", "run the trial again")]
     try:
         run.rows()
     except Damaged as damage:
@@ -507,18 +565,20 @@ def examine(folder: Path) -> list[Finding]:
         is_mapping = False
     if not is_mapping:
         findings.append(Finding(run.settings, "not a YAML mapping", again))
-    if run.checkpoint.exists() and (fault := fault_of_checkpoint(run.checkpoint)):
-        findings.append(Finding(run.checkpoint, fault, "the next run starts from round 0"))
     try:
         status = run.status
     except Damaged as damage:
         return [*findings, Finding(damage.file, damage.reason, again)]
+    if is_mapping and run.settings.exists() and (fault := run.altered_settings()):
+        findings.append(Finding(run.settings, fault, again))
+    digest, model = status.get("digest", ""), folder / "model.npz"
+    if run.checkpoint.exists() and (fault := fault_of_checkpoint(run.checkpoint, digest)):
+        findings.append(Finding(run.checkpoint, fault, "the next run starts from round 0"))
     if fault := run.altered():
         return lost(fault)
-    model = folder / "model.npz"
     if "analysis" not in status.get("settings", {}):
         missing = "missing" if status.get("finished") else ""
-        if fault := fault_of_archive(model) if model.exists() else missing:
+        if fault := fault_of_models(model, digest) if model.exists() else missing:
             said = "finished" if status.get("finished") else status.get("state")
             advice = "the next run continues from the checkpoint and writes both files again"
             findings.append(Finding(run.status_file, f"it says {said}, but model.npz is {fault}", advice))
@@ -529,6 +589,12 @@ def set_aside(path: Path) -> Path:
     """Rename a file or folder to NAME.damaged, with a number if there is one already; returns the new path."""
     names = (path.with_name(f"{path.name}{ASIDE}{number or ''}") for number in count())
     return path.rename(next(aside for aside in names if not aside.exists()))
+
+
+def _check_row(row: Any) -> None:
+    """Raise an error unless a line of metrics.jsonl is an evaluation."""
+    if not isinstance(row["round"], int | float) or not all(isinstance(value, int | float) for value in row.values()):
+        raise TypeError
 
 
 def _digest(content: bytes) -> str:

@@ -29,7 +29,7 @@ from rollcall.benchmark.config.trial import Trial
 from rollcall.benchmark.engines import FlatTask, float32_products, kernels_of_one_thread
 from rollcall.benchmark.federation.build import PRECISIONS, build, copied, device_of
 from rollcall.benchmark.federation.module import Federation
-from rollcall.benchmark.federation.run_folder import RunFolder, replacing
+from rollcall.benchmark.federation.run_folder import Damaged, RunFolder, replacing
 from rollcall.benchmark.process import Interrupted, stop_requests
 from rollcall.tasks import Task
 
@@ -180,6 +180,8 @@ def load(folder: Path | str, *, trust: bool = False) -> Result:
     if not run.settings.is_file():
         raise SettingError(f"{run.path} is not a run folder; it has no trial.yaml")
     settings = load_yaml(run.settings)
+    if fault := run.altered_settings() or ("" if isinstance(settings, dict) else "not a YAML mapping"):
+        raise Damaged(run.settings, fault)
     if "analysis" in settings:
         raise SettingError(f"{run.path} is the run folder of an analysis, which trains no model; see its metrics.jsonl")
     if not (run.path / "model.npz").is_file():
@@ -323,6 +325,9 @@ class Rounds(Callback):
         if ended and trainer.state.fn == TrainerFn.FITTING:
             self._save(trainer, federation.t)
 
+    def on_save_checkpoint(self, trainer: Trainer, pl_module: LightningModule, checkpoint: dict[str, Any]) -> None:
+        checkpoint["trial"] = self.trial.digest
+
     def _save(self, trainer: Trainer, t: int) -> None:
         if self.run is not None:
             self.run.sign(t)  # first: no checkpoint may outlast its evaluations
@@ -383,8 +388,10 @@ def _has_result(run: RunFolder, trial: Trial) -> bool:
         )
     if finished == trial.rounds or run.diverged_within(trial.rounds):
         return True
-    with suppress(OSError, RuntimeError, UnpicklingError):
+    with suppress(OSError, RuntimeError, UnpicklingError, AttributeError, KeyError):  # `resumable` says what is wrong
         checkpoint = torch.load(run.checkpoint, map_location="cpu", weights_only=True, mmap=True)
+        if checkpoint.get("trial", trial.digest) != trial.digest:
+            return False
         if (done := int(checkpoint["global_step"])) > trial.rounds:
             raise Refused(f"rounds: {trial.rounds} is not allowed; must be at least {done}, already done")
         had = {row["round"] for row in run.rows()}

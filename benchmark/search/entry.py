@@ -13,19 +13,19 @@ from datetime import date
 from functools import cached_property
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 import pandas as pd
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, field_validator, model_validator
 
 from rollcall.algorithms import Algorithm
 from rollcall.benchmark.config.base import validated
 from rollcall.benchmark.config.digest import digest, from_copies, own_code, serialised
-from rollcall.benchmark.config.errors import SettingError
+from rollcall.benchmark.config.errors import UNREADABLE, SettingError
 from rollcall.benchmark.config.trial import Evaluation, Trial
 from rollcall.benchmark.federation.build import build, first_traffic
-from rollcall.benchmark.federation.run_folder import replacing
+from rollcall.benchmark.federation.run_folder import Damaged, replacing
 from rollcall.benchmark.federation.simulation import simulate
 from rollcall.benchmark.process import Interrupted
 from rollcall.benchmark.search.board import Board, Spec, best
@@ -46,7 +46,7 @@ COSTS = ("gradients", "floats_up", "floats_down", "memory")
 class Part(BaseModel):
     """A part of an entry."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
 
 class Sample(Part):
@@ -76,6 +76,13 @@ class Final(Part):
     costs: dict[str, float]
     seconds: float
 
+    @field_validator("costs")
+    @classmethod
+    def _all(cls, costs: dict[str, float]) -> dict[str, float]:
+        if missing := [name for name in COSTS if name not in costs]:
+            raise ValueError(f"without {', '.join(missing)}")
+        return costs
+
 
 class Searched(Part):
     """One search: its seed, its samples, the number of the best one (None: all diverged), and the final runs."""
@@ -84,6 +91,12 @@ class Searched(Part):
     samples: list[Sample]
     best: int | None
     finals: list[Final]
+
+    @model_validator(mode="after")
+    def _best_exists(self) -> Self:
+        if self.best is not None and not 0 <= self.best < len(self.samples):
+            raise ValueError(f"best: {self.best} is not the number of a sample")
+        return self
 
 
 class Marks(Part):
@@ -140,6 +153,16 @@ class Entry(Part):
     cells: dict[str, list[Searched]]
     impossible: dict[str, str]
 
+    @field_validator("source")
+    @classmethod
+    def _plain(cls, source: dict[str, str]) -> dict[str, str]:
+        """Names of files in one folder, with texts that can be written."""
+        for name, text in source.items():
+            if Path(name).name != name or name == ".." or not name.isprintable():
+                raise ValueError(f"source: {name!r} is not the name of a file")
+            text.encode()
+        return source
+
     @property
     def own_code(self) -> list[str]:
         """The addresses of code that is not the suite's: to run the method runs it."""
@@ -159,17 +182,19 @@ class Entry(Part):
     def read(cls, path: Path) -> "Entry":
         """The entry of a file.
 
-        Raises SettingError: it cannot be read, or was changed after it was written.
+        Raises SettingError: it cannot be read, was changed after it was written, or has another method's name.
         """
         try:
             data = json.loads(gzip.decompress(path.read_bytes()))
             content = data.pop("content")
             entry = cls.model_validate(data)
-        except (OSError, EOFError, ValueError, KeyError, TypeError, AttributeError) as error:
+        except UNREADABLE as error:
             told = " ".join(str(error).split())[:200]
             raise SettingError(f"{path}: cannot be read ({told}); must be as rollcall enter writes it") from None
         if _content(data) != content:
             raise SettingError(f"{path}: was changed after rollcall enter wrote it; its digest is not {content}")
+        if path.name != f"{entry.method}{ENDING}":
+            raise SettingError(f"{path}: is not allowed as the name of this entry; must be {entry.method}{ENDING}")
         return entry
 
 
@@ -302,12 +327,18 @@ def run(execution: Execution, jobs: Sequence[Job], tell: Tell) -> None:
     if changed:
         modules = ", ".join(sorted({module for job in changed for module in job.changed}))
         tell(f"{len(changed)} were computed by other code of {modules}; remove {changed[0].folder.path.parent} to redo")
+    for job in jobs:
+        if fault := job.folder.altered():
+            raise Damaged(job.folder.metrics, fault)
     todo = [job for job in jobs if not job.ended]
-    together = execution.executor == "inline"
-    ends = Sweep(jobs, todo, run_lockstep(todo, tell)) if together else run_jobs(jobs, execution)
+    if execution.executor == "inline":
+        errors, asked = run_lockstep(todo, tell)
+        ends = Sweep(jobs, todo, errors, asked=asked)
+    else:
+        ends = run_jobs(jobs, execution)
     for name, error in ends.failed.items():
         raise SettingError(f"{name}: failed: {error}. Nothing is entered; rerun the command to resume")
-    if ends.stopped or ends.elsewhere:
+    if ends.stopped or ends.elsewhere or ends.asked:
         raise Interrupted("Interrupted. Nothing is entered yet. Rerun the command to resume.")
 
 

@@ -214,7 +214,10 @@ def tune(
     tuning = Tuning(tuned, frame, grids, file, notes(cells, frame, tuned, judged))
     if best:
         with FileLock(file.with_suffix(".lock")):  # another search may have written its answers meanwhile
-            earlier = Tuned.read(file) if file.is_file() else None
+            try:
+                earlier = Tuned.read(file) if file.is_file() else None
+            except SettingError as error:
+                raise SettingError(f"{error}. Delete it and rerun the command: all samples are kept") from None
             (tuned.after(earlier) if earlier else tuned).write(file)
     table = tuning.beside("samples.json")
     table.parent.mkdir(parents=True, exist_ok=True)

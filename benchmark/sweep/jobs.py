@@ -160,8 +160,8 @@ def check(jobs: Iterable[Job], execution: "Execution", anew: Collection[Job] = (
         job.folder.rows()
         if (not job.ended or job in anew) and isinstance(job.trial, Trial):
             kinds[job.trial.model_copy(update={"seed": 0}).digest] = job.trial
-        elif job.ended and (not job.folder.settings.exists() or job.misses_file):  # set aside by `doctor`; moved
-            job.folder.save_settings(job.trial)
+        elif job.ended and (job.folder.altered_settings() or job.misses_file):  # damaged; files that were moved
+            job.folder.restore_settings(job.trial)
     for trial in kinds.values():
         if not execution.knows_device(trial):  # each worker looks at its own
             trial = trial.model_copy(update={"numerics": trial.numerics.model_copy(update={"device": "cpu"})})

@@ -29,39 +29,39 @@ from rollcall.benchmark.federation.module import Federation
 from rollcall.benchmark.federation.run_folder import InUse
 from rollcall.benchmark.federation.simulation import Records, quiet
 from rollcall.benchmark.process import Interrupted, free_cycles, stop_requests
-from rollcall.benchmark.sweep.jobs import Job, Sweep, run_inline
+from rollcall.benchmark.sweep.jobs import Job, run_inline
 from rollcall.tasks import evaluating
 
 AT_ONCE = 96
 """Trials that run side by side: enough that a call of the engine costs little for each."""
 
 
-def run_lockstep(jobs: Sequence[Job], tell: Callable[[str], None] = lambda line: None) -> dict[str, str]:
-    """Run jobs in groups that share their data; those that cannot, one after another. Returns errors by name.
+def run_lockstep(jobs: Sequence[Job], tell: Callable[[str], None] = lambda line: None) -> tuple[dict[str, str], bool]:
+    """Run jobs in groups that share their data; those that cannot, one after another.
 
     `tell` takes a line after each group, with the processor time that the others need at this pace. After SIGINT or
-    SIGTERM the running group is given up, and no other starts.
+    SIGTERM the running group is given up, and no other starts. Returns the errors by name, and whether it was asked to
+    stop.
     """
     groups: dict[str, list[Job]] = {}
     for job in jobs:
         groups.setdefault(shared(job.trial) if isinstance(job.trial, Trial) else "", []).append(job)
     alone = groups.pop("", [])
-    errors, done, began = run_inline(alone)[0], 0, process_time()
-    if Sweep(alone, alone, errors).stopped:
-        return errors
+    (errors, asked), done, began = run_inline(alone), 0, process_time()
     for group in groups.values():
         for first in range(0, len(group), AT_ONCE):
+            if asked:
+                return errors, asked
             part = group[first : first + AT_ONCE]
             with stop_requests() as requested:
                 errors |= run_group(part, requested)
-            if Sweep(part, part, errors).stopped:
-                return errors
+                asked = requested()
             done += sum(job.ended or job.trial.name in errors for job in part)  # the others run elsewhere
             left = len(jobs) - len(alone) - done
             pace = (process_time() - began) / max(done, 1)
             time = f"; about {duration(pace * left)} of one core left" if done and left else ""
             tell(f"{len(alone) + done} of {counted(len(jobs), 'trial')}{time}")
-    return errors
+    return errors, asked
 
 
 def shared(trial: Trial) -> str:

@@ -111,9 +111,12 @@ class Mirror:
                 self._tell(f"{self.experiment}: {counted(self.written, 'run')} copied to {shown(address(self.store))}")
         except Exception as error:  # see `connect`
             self.down = True
+            told = reason(error)
+            is_broken = any(text in told for text in ("not a database", "no such table", "malformed"))
+            first = f"delete {self.store / 'mlflow.db'}, then " if is_broken else ""
             self._tell(
-                f"MLflow cannot be updated ({reason(error)}). Results are in the run folders. To copy them: "
-                f"{command('sync', store=self.store)}"
+                f"MLflow cannot be updated ({told}). Results are in the run folders. To copy them: "
+                f"{first}{command('sync', store=self.store)}"
             )
 
     def _tell(self, line: str) -> None:

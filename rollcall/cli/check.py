@@ -88,7 +88,11 @@ def _of_entry(file: Path, every: bool, trust: bool, own_board: str) -> tuple[lis
         board = Board.read(own_board or entry.board)
     except SettingError as error:
         return [f"refused: {error}"], []
-    if found := problems(entry, board, trust):
+    try:
+        found = problems(entry, board, trust)
+    except SettingError as error:
+        raise SettingError(f"{file}: {error}") from None
+    if found:
         return [f"{file}: refused: {line}" for line in found], []
     notes = [f"{file}: digests, draws, rounds, seeds and cells are those of {board.name}"]
     if entry.own_code and not trust:

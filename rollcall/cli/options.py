@@ -20,6 +20,7 @@ from rollcall.benchmark.config.experiment import file_of, names
 from rollcall.benchmark.config.grid import GridPoint, grid_points, set_by, unique_runs
 from rollcall.benchmark.config.text import command, counted, parse_all, parse_part, parse_values, read_time, with_line
 from rollcall.benchmark.config.trial import Analysis, Trial
+from rollcall.benchmark.process import Interrupted
 from rollcall.benchmark.sweep.run import Execution, Executor
 from rollcall.leaderboard.paper.experiment import PaperExperiment
 
@@ -83,13 +84,19 @@ Json = Annotated[bool, Option("--json", help="Print JSON instead of text.")]
 
 
 class Command(TyperCommand):
-    """A command whose help shows flags without a type: they take no value."""
+    """A command whose help shows flags without a type: they take no value. Ctrl-C ends it with a line."""
 
     def get_params(self, ctx: Any) -> list[Any]:
         params: list[Any] = super().get_params(ctx)
         for flag in (one for one in params if getattr(one, "is_flag", False)):
             flag.metavar = ""
         return params
+
+    def invoke(self, ctx: Any) -> Any:
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt:
+            raise Interrupted("Stopped. Rerun the command to resume.") from None
 
 
 def execution(

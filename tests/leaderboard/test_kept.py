@@ -68,6 +68,13 @@ ALTERATIONS = {
     "orphan": (edit(f"{TRIAL},150,", "0123456789,150,", table_of), "1 trial (0123456789): is in the CSV file alone"),
     "json": (edit("{", ""), "cannot be read (JSONDecodeError"),
     "compression": (lambda file: file.write_bytes(b"{}"), "cannot be read (LZMAError"),
+    "empty": (lambda file: table_of(file).write_bytes(b""), "cannot be read (EOFError"),
+    "no rounds": (lambda file: change(file, "settings", "rounds", None), "rounds is missing"),
+    "rounds without a number": (lambda file: change(file, "settings", "rounds", "much"), "cannot be read with table1.json.xz"),
+    "very many rounds": (lambda file: change(file, "settings", "rounds", "1000000000000"), "1000000000000 rounds; the"),
+    "no identity": (lambda file: change(file, "tags", "rollcall.trial", None), "cannot be read with table1.json.xz"),
+    "a list": (lambda file: write(file, "[]"), "cannot be read (TypeError"),
+    "no header": (edit("trial,round", "a,b", table_of), "cannot be read (KeyError"),
 }  # fmt: skip
 
 

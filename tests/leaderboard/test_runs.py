@@ -4,6 +4,8 @@ import errno
 import math
 from dataclasses import replace
 from pathlib import Path
+from threading import Event, Thread
+from time import sleep
 
 import pandas as pd
 import pytest
@@ -16,6 +18,7 @@ from rollcall.benchmark.config.source import Source, decoded
 from rollcall.benchmark.config.trial import Evaluation
 from rollcall.benchmark.federation.run_folder import RunFolder
 from rollcall.benchmark.process import Interrupted
+from rollcall.leaderboard import runs as stored
 from rollcall.leaderboard.runs import PACKAGE, Run, _of_one_version, archive, archived, own, settings_file, unarchive
 from tests.support.results import COMPARED, ends, keep, runs
 
@@ -179,6 +182,25 @@ def test_an_archive_that_was_cut_off_is_refused_in_one_line(content, of, tmp_pat
         SettingError, match=r"quickstart.csv.xz: cannot be read with quickstart.json.xz \(.*restore both"
     ):
         archived(table)
+
+
+def test_two_processes_that_archive_at_once_lose_nothing(tmp_path, monkeypatch):
+    """The first one is still writing when the second one begins."""
+    made, begun = runs(COMPARED, ends), Event()
+
+    def slowly(file, text):
+        begun.set()
+        sleep(0.1)
+        compress(file, text)
+
+    compress = stored._compress
+    monkeypatch.setattr(stored, "_compress", slowly)
+    first = Thread(target=archive, args=(made[:6], "paper/fig", ["test/accuracy"], tmp_path))
+    first.start()
+    begun.wait()
+    archive(made[6:], "paper/fig", ["test/accuracy"], tmp_path)
+    first.join()
+    assert len(unarchive("paper/fig", tmp_path)) == len(made)
 
 
 def test_a_full_disk_leaves_the_archive_as_it_was(tmp_path, monkeypatch):

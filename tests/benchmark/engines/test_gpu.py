@@ -175,7 +175,7 @@ def test_an_interrupted_run_goes_on_on_a_cpu(tmp_path):
 def test_trials_side_by_side(method, tmp_path, captures):
     rates = [{"local": EIGHT | {"lr": lr}, "algorithm": method} for lr in (0.05, 0.1, 0.2)]
     jobs = [Job(trial("cuda", **settings), "side", tmp_path) for settings in rates]
-    assert run_lockstep(jobs) == {}
+    assert run_lockstep(jobs) == ({}, False)
     for job, settings in zip(jobs, rates, strict=True):
         alone = simulate(trial("cpu", **settings))
         assert distance(simulate(job.trial, folder=job.folder.path), alone) < 1e-9

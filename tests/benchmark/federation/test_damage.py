@@ -3,6 +3,7 @@
 import errno
 import json
 import os
+import shutil
 from datetime import timedelta
 from functools import cache
 from pathlib import Path
@@ -10,14 +11,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from lightning.pytorch import Callback
 from runs import QUADRATIC as TRIAL
 from runs import Asked, rounds_in
 
-from rollcall import Trial, simulate
+from rollcall import Trial, load, simulate
 from rollcall.benchmark.federation import run_folder
 from rollcall.benchmark.federation.run_folder import Damaged, RunFolder, examine, set_aside
 from rollcall.benchmark.process import Interrupted
-from rollcall.benchmark.sweep.jobs import run_job
+from rollcall.benchmark.sweep.jobs import Job, check, run_job
+from rollcall.benchmark.sweep.run import Execution
 from rollcall.leaderboard.runs import own
 
 pytestmark = pytest.mark.fault
@@ -60,7 +63,9 @@ def test_a_damaged_file_is_found_and_set_aside(name, tmp_path):
 
 
 def test_a_status_without_settings_is_examined(tmp_path):
-    (tmp_path / "status.json").write_text('{"finished": 5}')
+    (tmp_path / "status.json").write_text(
+        '{"state": "finished", "digest": "1", "round": 5, "rounds": 5, "finished": 5}'
+    )
     (finding,) = examine(tmp_path)
     assert finding.problem == "it says finished, but model.npz is missing"
 
@@ -208,6 +213,7 @@ def test_a_checkpoint_that_names_code_is_damaged(tmp_path):
         *({name: None} for name in ("signature", "device", "versions")),
         {"updated": "x"},
         {"digest": 3},
+        {"diverged": True},
     ],
 )
 def test_a_status_with_values_of_another_kind_is_damaged(change, tmp_path, capsys):
@@ -219,3 +225,103 @@ def test_a_status_with_values_of_another_kind_is_damaged(change, tmp_path, capsy
     assert run.status_file.name in {finding.path.name for finding in examine(run.path)}
     assert own(tmp_path, "e") == []
     assert "left out" in capsys.readouterr().err
+
+
+def test_a_status_without_its_state_is_damaged(tmp_path):
+    simulate(TRIAL, folder=tmp_path)
+    (tmp_path / "status.json").write_text("{}")
+    with pytest.raises(Damaged, match="without state, digest, round, rounds"):
+        simulate(TRIAL, folder=tmp_path)
+    (finding,) = examine(tmp_path)
+    set_aside(finding.path)
+    assert is_whole(tmp_path)
+
+
+@pytest.mark.parametrize("name", ["last.ckpt", "model.npz"])
+def test_files_of_another_trial_are_refused(name, tmp_path):
+    folder, other = tmp_path / "one", tmp_path / "other"
+    simulate(TRIAL | {"seed": 1}, folder=other)
+    (stopped if name == "last.ckpt" else lambda folder: simulate(TRIAL, folder=folder))(folder)
+    shutil.copy(other / name, folder / name)
+    with pytest.raises(Damaged, match=rf"{name} is damaged \(of another trial\)"):
+        simulate(TRIAL, folder=folder)
+    (finding,) = examine(folder)
+    assert "of another trial" in finding.problem
+    set_aside(finding.path)
+    assert is_whole(folder)
+
+
+@pytest.mark.parametrize(
+    ("file", "content", "problem"),
+    [
+        ("last.ckpt", {"a": 1}, "not a checkpoint of a run"),
+        ("model.npz", {"model": np.zeros(2)}, "without `model` and `server`"),
+        ("model.npz", {"model": np.zeros(2), "server": np.zeros(3)}, "without two models of one size"),
+    ],
+)
+def test_whole_files_without_what_they_should_have_are_refused(file, content, problem, tmp_path):
+    if file == "last.ckpt":
+        stopped(tmp_path)
+        torch.save(content, tmp_path / file)
+    else:
+        simulate(TRIAL, folder=tmp_path)
+        np.savez(tmp_path / file, **content)
+    with pytest.raises(Damaged, match=f"{file} is damaged .{problem}"):
+        simulate(TRIAL, folder=tmp_path)
+    (finding,) = examine(tmp_path)
+    assert problem in finding.problem
+
+
+@pytest.mark.parametrize("alter", [lambda text: text[: text.index("rounds")], lambda text: text + "a: 1\n"])
+def test_altered_settings_are_noticed_and_the_next_run_writes_them_again(alter, tmp_path, capsys):
+    job = Job(Trial.read(TRIAL), "mine", tmp_path)
+    folder, file = job.folder.path, job.folder.settings
+    simulate(TRIAL | {"rounds": 10}, folder=folder)
+    simulate(TRIAL, folder=folder)  # continued: its settings have other rounds now
+    assert (examine(folder), len(own(tmp_path, "mine"))) == ([], 1)
+    before = file.read_text()
+    file.write_text(alter(before))
+    (finding,) = examine(folder)
+    assert (finding.path, finding.problem) == (file, "changed after the run wrote it")
+    assert own(tmp_path, "mine") == []
+    assert (
+        f"left out: {folder}: trial.yaml: changed after the run wrote it; see rollcall doctor"
+        in capsys.readouterr().err
+    )
+    with pytest.raises(Damaged, match=r"trial\.yaml is damaged"):
+        load(folder)
+    check([job], Execution(tmp_path, "inline", mlflow=False))
+    assert file.read_text() == before
+    assert (examine(folder), len(own(tmp_path, "mine"))) == ([], 1)
+
+
+class Removing(Callback):
+    """Removes the evaluations after some rounds, as another process may."""
+
+    def on_train_batch_end(self, trainer, federation, *_):
+        if federation.t == 12:
+            (self.folder / "metrics.jsonl").unlink()
+
+
+def test_evaluations_that_vanish_during_a_run_are_noticed(tmp_path):
+    callback = Removing()
+    callback.folder = tmp_path
+    with pytest.raises(Damaged, match="it has 1 evaluation, and the run wrote 4"):
+        simulate(TRIAL, folder=tmp_path, callbacks=[callback])
+    assert not RunFolder(tmp_path).finished
+
+
+@pytest.mark.parametrize("line", ['{"round": "x"}', '{"round": null}', '{"round": 0, "train/loss": "x"}'])
+def test_a_line_without_numbers_is_no_evaluation(line, tmp_path):
+    (tmp_path / "metrics.jsonl").write_text(f"{line}\n")
+    with pytest.raises(Damaged, match="line 1 is not an evaluation"):
+        RunFolder(tmp_path).history()
+
+
+@pytest.mark.parametrize("name", ["metrics.jsonl", "trial.yaml", "model.npz"])
+def test_a_folder_in_place_of_a_file_is_a_finding(name, tmp_path):
+    simulate(TRIAL, folder=tmp_path)
+    (tmp_path / name).unlink()
+    (tmp_path / name).mkdir()
+    (finding,) = examine(tmp_path)
+    assert (finding.path, finding.problem) == (tmp_path / name, "a folder")

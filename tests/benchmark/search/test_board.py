@@ -2,7 +2,10 @@
 
 import gzip
 import json
+import math
+import os
 import shlex
+import signal
 from unittest.mock import ANY
 
 import numpy as np
@@ -14,10 +17,12 @@ from rollcall.benchmark.config.digest import digest
 from rollcall.benchmark.config.errors import SettingError
 from rollcall.benchmark.config.experiment import Experiment
 from rollcall.benchmark.config.text import dumped
+from rollcall.benchmark.federation.run_folder import Damaged
 from rollcall.benchmark.federation.simulation import simulate
 from rollcall.benchmark.process import Interrupted
 from rollcall.benchmark.search.board import Board, best, boards
-from rollcall.benchmark.search.entry import Entry, EntryPlan, Method, Rerun, enter, problems, rerun
+from rollcall.benchmark.search.entry import Entry, EntryPlan, Method, Rerun, _content, enter, problems, rerun
+from rollcall.benchmark.sweep import lockstep
 from rollcall.benchmark.sweep.run import Execution
 from rollcall.leaderboard.figures import board_chart
 from rollcall.leaderboard.standing import Standing, caption, interval, standing
@@ -282,9 +287,57 @@ def test_a_file_that_was_changed_is_refused(entered, tmp_path):
     file.write_bytes(gzip.compress(json.dumps(data).encode()))
     with pytest.raises(SettingError, match=r"Half\.entry: was changed after rollcall enter wrote it"):
         Entry.read(file)
-    file.write_bytes(b"{}")
-    with pytest.raises(SettingError, match=r"Half\.entry: cannot be read"):
+    whole = entries["Half"].write(tmp_path).read_bytes()
+    for content in (b"{}", whole[:300] + bytes([whole[300] ^ 1]) + whole[301:], gzip.compress(b"[" * 100_000)):
+        file.write_bytes(content)
+        with pytest.raises(SettingError, match=r"Half\.entry: cannot be read"):
+            Entry.read(file)
+
+
+def test_an_entry_has_the_name_of_its_method(entered, tmp_path):
+    """Else the numbers of one method would stand in the row of another."""
+    board, _, entries = entered
+    (tmp_path / board.name).mkdir(parents=True)
+    entries["fedau"].write(tmp_path / board.name).rename(tmp_path / board.name / "mifa.entry")
+    with pytest.raises(
+        SettingError, match=r"mifa\.entry: is not allowed as the name of this entry; must be fedau\.entry"
+    ):
+        standing(board, tmp_path, kept=False)
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        (lambda data: _first(data)["finals"][0].update(value=math.nan), "finite number"),
+        (lambda data: _first(data)["finals"][0].update(costs={}), "without gradients, floats_up"),
+        (lambda data: _first(data).update(best=99), "best: 99 is not the number of a sample"),
+        (lambda data: data.update(source={"../evil.py": ""}), "'../evil.py' is not the name of a file"),
+        (lambda data: data.update(source={"a\0.py": ""}), "is not the name of a file"),
+        (lambda data: data.update(source={"a.py": "\ud800"}), "surrogates not allowed"),
+    ],
+)
+def test_an_entry_that_no_board_could_show_is_refused(entered, change, told, tmp_path):
+    """Its digest is right."""
+    file = entries_file(entered[2]["fedau"], tmp_path, change)
+    with pytest.raises(SettingError, match=told):
         Entry.read(file)
+
+
+def test_an_entry_with_fewer_searches_is_refused(entered, tmp_path):
+    board, _, entries = entered
+    entries_file(entries["fedau"], tmp_path / board.name, lambda data: data["cells"]["equal"].pop())
+    with pytest.raises(SettingError, match=r"fedau\.entry: has another number of searches than small"):
+        standing(board, tmp_path, kept=False)
+
+
+def entries_file(entry, folder, change):
+    """The file of an entry that was changed, with the digest of what it has now."""
+    data = json.loads(json.dumps(entry.model_dump(mode="json")))
+    change(data)
+    folder.mkdir(parents=True, exist_ok=True)
+    file = folder / f"{entry.method}.entry"
+    file.write_bytes(gzip.compress(json.dumps(data | {"content": _content(data)}).encode()))
+    return file
 
 
 def test_the_command_line_takes_an_own_board(entered, capsys):
@@ -425,3 +478,41 @@ def test_a_value_a_little_above_its_curve_is_seen(entered):
 
     (line,) = problems(edited(entries["fedau"], change), board)
     assert line.endswith("is not the mean of the last 4 rounds of its curve")
+
+
+def small_entry(folder):
+    """What `enter` runs for FedAvg, with its board and its execution."""
+    (folder / "small.yaml").write_text(dumped(FILE))
+    board = Board.read(str(folder / "small.yaml"))
+    own = Method("fedavg", "fedavg", board.space("fedavg", "fedavg"))
+    execution = Execution(folder / "runs", "inline", mlflow=False)
+    return board, own, EntryPlan(board, own, folder / "runs"), execution
+
+
+def test_damaged_results_are_not_entered(tmp_path):
+    board, own, plan, execution = small_entry(tmp_path)
+    (honest,) = enter(board, [own], execution)
+    file = next(job for jobs in plan.finals.values() for job in jobs).folder.metrics
+    whole = file.read_text()
+    for altered in (whole.replace("0.", "0.9", 1), whole[: whole.rindex("{")]):
+        file.write_text(altered)
+        with pytest.raises(Damaged, match=r"metrics\.jsonl is damaged"):
+            enter(board, [own], execution)
+    file.write_text(whole)
+    assert enter(board, [own], execution) == [honest]
+
+
+def test_a_signal_at_the_end_of_the_samples_stops_before_the_final_runs(tmp_path, monkeypatch):
+    board, own, plan, execution = small_entry(tmp_path)
+    run_group = lockstep.run_group
+
+    def signalled(part, requested):
+        errors = run_group(part, requested)
+        os.kill(os.getpid(), signal.SIGINT)
+        return errors
+
+    monkeypatch.setattr(lockstep, "run_group", signalled)
+    with pytest.raises(Interrupted):
+        enter(board, [own], execution)
+    assert not [job for jobs in plan.samples.values() for job in jobs if job.folder.state == "running"]
+    assert len([*(tmp_path / "runs").rglob("status.json")]) <= sum(map(len, plan.samples.values()))

@@ -28,7 +28,7 @@ def test_trials_that_run_together_give_what_each_gives_alone(tmp_path):
     trials.append(trial("mifa", 0.1, server={"lr": 0.5}))
     assert len({shared(one) for one in trials}) == 1
     jobs = [Job(one, "together", tmp_path) for one in trials]
-    assert run_lockstep(jobs) == {}
+    assert run_lockstep(jobs) == ({}, False)
     for job in jobs:
         alone, folder = simulate(job.trial), job.folder
         assert job.finished
@@ -43,7 +43,7 @@ def test_one_that_diverges_or_fails_does_not_stop_the_others(tmp_path):
     alone = trial("fedavg", 0.1, local={"steps": 2, "batch_size": 16, "lr": 0.1, "momentum": 0.9})
     assert shared(alone) == ""
     jobs = [Job(one, "together", tmp_path) for one in (good, wild, alone)]
-    assert run_lockstep(jobs) == {}
+    assert run_lockstep(jobs) == ({}, False)
     assert [job.folder.state for job in jobs] == ["finished", "diverged", "finished"]
     assert jobs[1].diverged
     assert jobs[1].folder.status["diverged"] == simulate(wild).diverged
@@ -60,7 +60,7 @@ def test_a_trial_that_another_process_has_run_meanwhile_is_left_alone(tmp_path, 
         return build(one)
 
     monkeypatch.setattr("rollcall.benchmark.sweep.lockstep.build", late)
-    assert run_lockstep(jobs) == {}
+    assert run_lockstep(jobs) == ({}, False)
     assert all(job.finished for job in jobs)
     assert status == [jobs[1].folder.status]
 
@@ -69,7 +69,7 @@ def test_one_that_another_process_runs_is_not_in_the_pace(tmp_path):
     jobs = [Job(trial("fedavg", 0.1, seed=seed), "together", tmp_path) for seed in (1, 2, 3)]
     lines = []
     with RunFolder(jobs[0].folder.path).locked():
-        assert run_lockstep(jobs, lines.append) == {}
+        assert run_lockstep(jobs, lines.append) == ({}, False)
     assert [line.partition(";")[0] for line in lines] == ["0 of 3 trials", "1 of 3 trials", "2 of 3 trials"]
     assert [" of one core left" in line for line in lines] == [False, True, True]
 
@@ -77,7 +77,7 @@ def test_one_that_another_process_runs_is_not_in_the_pace(tmp_path):
 def test_a_group_leaves_no_models_in_memory(tmp_path):
     """Python alone would find them late: the next groups of a search would add theirs."""
     with no_federation_left():
-        assert run_lockstep([Job(trial("mifa", rate), "together", tmp_path) for rate in (0.1, 0.2)]) == {}
+        assert run_lockstep([Job(trial("mifa", rate), "together", tmp_path) for rate in (0.1, 0.2)]) == ({}, False)
 
 
 def test_trials_with_other_data_or_participation_do_not_run_together():
@@ -99,7 +99,7 @@ def test_a_trial_with_a_clock_runs_alone(tmp_path):
         for name, end, _ in cases
     ]
     jobs = [Job(one, "timed", tmp_path) for one in trials]
-    assert run_lockstep(jobs) == {}
+    assert run_lockstep(jobs) == ({}, False)
     for job, (_, _, floats) in zip(jobs, cases, strict=True):
         history = job.folder.history()
         assert history["cost/floats_up"].iloc[-1] == floats
@@ -119,7 +119,7 @@ def test_evaluations_are_in_evaluation_mode_and_the_data_are_noted(tmp_path):
     settings = {"task": task, "evaluation": {"every": 3}}
     jobs = [Job(trial("fedavg", rate, **settings), "modes", tmp_path) for rate in (0.1, 0.3)]
     assert len({shared(job.trial) for job in jobs}) == 1
-    assert run_lockstep(jobs) == {}
+    assert run_lockstep(jobs) == ({}, False)
     y = torch.from_numpy((x[:, 0] > 0).astype(int))
     for job in jobs:
         folder = job.folder
@@ -171,7 +171,7 @@ def test_an_error_ends_all_trials_and_leaves_no_checkpoint_of_an_earlier_run(tmp
     assert [(job.folder.in_use, job.folder.state) for job in jobs] == [(False, "interrupted")] * 2
     assert not jobs[0].folder.checkpoint.exists()
     monkeypatch.undo()
-    assert run_lockstep(jobs) == {}
+    assert run_lockstep(jobs) == ({}, False)
     for job in jobs:
         np.testing.assert_allclose(job.folder.history(), simulate(job.trial).history, rtol=1e-9)
 
