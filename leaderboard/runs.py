@@ -252,7 +252,7 @@ def of_folder(folder: RunFolder, experiment: str, metrics: Collection[str] | Non
     if fault := folder.altered():
         raise ValueError(f"metrics.jsonl: {fault}; see {command('doctor', folder.path)}")
     if fault := folder.altered_settings():
-        raise ValueError(f"trial.yaml: {fault}; see {command('doctor', folder.path)}")
+        raise ValueError(f"trial.yaml: {fault}; `rollcall run` of its experiment writes it again")
     status = folder.status
     diverged = status.get("diverged") is not None and status["diverged"] <= status["rounds"]
     rounds = int(status["rounds"]) if diverged else folder.finished

@@ -284,10 +284,7 @@ def test_altered_settings_are_noticed_and_the_next_run_writes_them_again(alter, 
     (finding,) = examine(folder)
     assert (finding.path, finding.problem) == (file, "changed after the run wrote it")
     assert own(tmp_path, "mine") == []
-    assert (
-        f"left out: {folder}: trial.yaml: changed after the run wrote it; see rollcall doctor"
-        in capsys.readouterr().err
-    )
+    assert f"left out: {folder}: trial.yaml: changed after the run wrote it; `rollcall" in capsys.readouterr().err
     with pytest.raises(Damaged, match=r"trial\.yaml is damaged"):
         load(folder)
     check([job], Execution(tmp_path, "inline", mlflow=False))
