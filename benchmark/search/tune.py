@@ -141,8 +141,7 @@ def tune(
     cells = cells_of(with_seeds(experiment, block.seeds), block.space, block.per, judged, block.rounds, parts)
     suffix = f"-{experiment.variant}" if experiment.variant else ""  # no variant overwrites the files of another
     file = execution.store / experiment.name / f"tuned{suffix}.yaml"
-    if file.is_file():
-        Tuned.read(file)  # what cannot be read is refused before the search
+    _earlier(file)  # what cannot be read is refused before the search
     home = f"{experiment.home}/search"
 
     made: dict[tuple[str, str], tuple[list[Job], str]] = {}
@@ -214,15 +213,20 @@ def tune(
     tuning = Tuning(tuned, frame, grids, file, notes(cells, frame, tuned, judged))
     if best:
         with FileLock(file.with_suffix(".lock")):  # another search may have written its answers meanwhile
-            try:
-                earlier = Tuned.read(file) if file.is_file() else None
-            except SettingError as error:
-                raise SettingError(f"{error}. Delete it and rerun the command: all samples are kept") from None
+            earlier = _earlier(file)
             (tuned.after(earlier) if earlier else tuned).write(file)
     table = tuning.beside("samples.json")
     table.parent.mkdir(parents=True, exist_ok=True)
     frame.to_json(table, orient="records", indent=1)
     return tuning
+
+
+def _earlier(file: Path) -> Tuned | None:
+    """The answers of earlier searches, if there are any."""
+    try:
+        return Tuned.read(file) if file.is_file() else None
+    except SettingError as error:
+        raise SettingError(f"{error}. Delete it and rerun the command: all samples are kept") from None
 
 
 def _points(cell: SearchCell, block: Search) -> list[dict[str, Any]]:

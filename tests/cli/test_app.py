@@ -130,13 +130,20 @@ def test_a_claim_about_a_metric_with_a_typo_is_refused_before_anything_runs(stor
     assert not list(store.rglob("status.json"))
 
 
-def test_a_request_to_stop_ends_every_command_with_one_line(capsys, monkeypatch):
+@pytest.mark.parametrize(
+    ("error", "line"),
+    [
+        (Interrupted("stopped after round 3 of 5"), "stopped after round 3 of 5"),
+        (KeyboardInterrupt(), "Stopped. Rerun the command to resume."),
+    ],
+)
+def test_a_request_to_stop_ends_every_command_with_one_line(error, line, capsys, monkeypatch):
     def stopped(*arguments, **options):
-        raise Interrupted("stopped after round 3 of 5")
+        raise error
 
     monkeypatch.setattr("rollcall.benchmark.timing.measure", stopped)
     code, _, err = rollcall(capsys, "bench", "--quick")
-    assert (code, err) == (130, "stopped after round 3 of 5\n")
+    assert (code, err) == (130, f"{line}\n")
 
 
 def test_a_full_disk_ends_a_command_with_one_line(tmp_path, capsys, monkeypatch):

@@ -342,7 +342,11 @@ def test_answers_that_another_search_wrote_meanwhile_are_kept(store, monkeypatch
         return run_jobs(*args)
 
     monkeypatch.setattr(search, "run_jobs", slow)
-    assert list(Tuned.read(tune(store, one, samples="grid").file).best) == ["fedpbc", "fedavg"]
+    tuning = tune(store, one, samples="grid")
+    assert list(Tuned.read(tuning.file).best) == ["fedpbc", "fedavg"]
+    tuning.file.write_text("experiment: t")
+    with pytest.raises(SettingError, match=r"tuned\.yaml: .*\. Delete it and rerun the command: all samples are kept"):
+        tune(store, one, samples="grid")
 
 
 BOTH = {"local.lr": None, "server.lr": None}

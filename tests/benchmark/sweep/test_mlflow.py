@@ -137,7 +137,8 @@ def test_an_experiment_that_was_deleted_in_the_browser_comes_back(store, capsys)
 def test_a_database_that_is_damaged_is_named(store, capsys):
     made(store)
     (store / "mlflow.db").write_bytes(b"text" * 5000)
-    assert rollcall(capsys, "sync", "--store", str(store))[0] == 2
+    code, _, err = rollcall(capsys, "sync", "--store", str(store))
+    assert (code, f"To copy them: delete {store / 'mlflow.db'}, then rollcall sync" in err) == (2, True)
     (store / "mlflow.db").unlink()
     assert rollcall(capsys, "sync", "--store", str(store)) == (0, "", f"tiny: 1 run copied to {address(store)}\n")
     assert equal(store) == 1
