@@ -272,7 +272,8 @@ class Rounds(Callback):
     """What Lightning does between two rounds: evaluate where it is due, save checkpoints, and stop.
 
     A checkpoint is saved after the last round, at intervals of time before it, and when the run is asked to stop, also
-    by a callback such as EarlyStopping.
+    by a callback such as EarlyStopping. In a round that is evaluated it is saved after the evaluation: callbacks such
+    as EarlyStopping count the evaluation, and their state is in the checkpoint.
     Intervals of rounds would not do: a state of m models takes longer to write than most rounds take. Lightning's own
     ModelCheckpoint ignores its time interval under manual optimization (2.6.6). Without a run folder nothing is saved.
 
@@ -309,21 +310,25 @@ class Rounds(Callback):
         if self.records.diverged:
             stop(trainer)
             return
-        last = federation.t == self.trial.rounds
-        self.stopped = not last and self.requested()
-        if last or self.stopped or monotonic() - self.saved >= self.every:
-            self._save(trainer, federation.t)
-        elif self.run is not None:
-            self.run.reached(federation.t)
-        if self.stopped:
-            stop(trainer)
+        if trainer.val_check_batch != 1:  # else after the evaluation, which callbacks such as EarlyStopping count
+            self._between(trainer, federation.t)
 
     def on_validation_end(self, trainer: Trainer, federation: LightningModule) -> None:
         assert isinstance(federation, Federation)
+        if trainer.state.fn == TrainerFn.FITTING and not self.records.diverged:
+            self._between(trainer, federation.t)
+
+    def _between(self, trainer: Trainer, t: int) -> None:
+        """Save a checkpoint if it is time, and stop if asked to. Called after each round, and its evaluation."""
+        last = t == self.trial.rounds
+        self.stopped = not last and self.requested()
         # Lightning evaluates at the end of a run that a callback ends, and EarlyStopping decides in an evaluation.
-        ended = trainer.should_stop and federation.t < self.trial.rounds and not self.records.diverged
-        if ended and trainer.state.fn == TrainerFn.FITTING:
-            self._save(trainer, federation.t)
+        if last or self.stopped or trainer.should_stop or monotonic() - self.saved >= self.every:
+            self._save(trainer, t)
+        elif self.run is not None:
+            self.run.reached(t)
+        if self.stopped:
+            stop(trainer)
 
     def on_save_checkpoint(self, trainer: Trainer, pl_module: LightningModule, checkpoint: dict[str, Any]) -> None:
         checkpoint["trial"] = self.trial.digest

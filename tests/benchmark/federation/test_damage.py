@@ -303,7 +303,7 @@ class Removing(Callback):
 def test_evaluations_that_vanish_during_a_run_are_noticed(tmp_path):
     callback = Removing()
     callback.folder = tmp_path
-    with pytest.raises(Damaged, match="it has 1 evaluation, and the run wrote 4"):
+    with pytest.raises(Damaged, match="it has 2 evaluations, and the run wrote 5"):
         simulate(TRIAL, folder=tmp_path, callbacks=[callback])
     assert not RunFolder(tmp_path).finished
 

@@ -15,6 +15,7 @@ import torch
 import yaml
 from command import rollcall, write
 from lightning.pytorch import Callback
+from lightning.pytorch.callbacks import EarlyStopping
 from runs import DIGITS, Asked, Count, rounds_in
 
 from rollcall import SettingError, load, simulate
@@ -160,6 +161,24 @@ def test_a_run_that_a_callback_ends_is_a_shorter_one(name, server, t, at_evaluat
     assert grown.history.equals(whole.history)
     assert len(set(rounds_in(folder))) == len(rounds_in(folder))
     assert (RunFolder(folder).finished, RunFolder(folder).state) == (23, "finished")
+
+
+@pytest.mark.parametrize("t", [4, 5, 6, 9, 10, 11])
+def test_early_stopping_counts_each_evaluation_once_wherever_a_run_was_stopped(t, tmp_path):
+    """No evaluation improves by so much, so that patience alone decides."""
+    trial = MARKOV | {"algorithm": "fedavg", "rounds": 60, "evaluation": {"every": 5}}
+
+    def ends():
+        return [EarlyStopping("train/loss", patience=3, min_delta=1e9)]
+
+    whole = simulate(trial, callbacks=ends())
+    assert whole.trial.rounds == 20  # the first evaluation in training is the best; three do not improve it
+    with pytest.raises(Interrupted):
+        simulate(trial, folder=tmp_path, callbacks=ends(), stop=Asked(t))
+    resumed = simulate(trial, folder=tmp_path, callbacks=ends())
+    assert resumed.trial.rounds == 20
+    assert resumed.history.equals(whole.history)
+    assert rounds_in(tmp_path) == [0, 5, 10, 15, 20]
 
 
 @pytest.mark.fault
