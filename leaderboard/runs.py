@@ -284,7 +284,11 @@ def served(uri: str, experiment: str, metrics: Collection[str] | None = None) ->
                 for file in there & {STATUS, *FILES}:  # a run that diverged at once has no metrics.jsonl
                     client.download_artifacts(entry.info.run_id, file, folder)
                 Path(folder, STATUS).rename(Path(folder, "status.json"))
-                run = of_folder(RunFolder(Path(folder)), experiment, metrics)
+                try:
+                    run = of_folder(RunFolder(Path(folder)), experiment, metrics)
+                except (*UNREADABLE, YAMLError) as error:
+                    print(f"left out: {entry.info.run_name}: {' '.join(str(error).split())}", file=sys.stderr)
+                    continue
             runs += [replace(run, server=shown(uri))] if run else []
     except Exception as error:  # MLflow, SQLAlchemy and the network raise errors of many kinds
         raise SettingError(f"mlflow: {shown(uri)} cannot be read ({reason(error)})") from None
@@ -299,7 +303,7 @@ def archive(runs: Iterable[Run], experiment: str, metrics: Sequence[str], folder
     """
     table = folder / f"{experiment}{TABLE}"
     table.parent.mkdir(parents=True, exist_ok=True)
-    with FileLock(folder / "archive.lock"):  # another process may add runs meanwhile
+    with FileLock(folder / "archive.lock", mode=0o666):  # another process may add runs meanwhile
         kept = dict(sorted(longest([*unarchive(experiment, folder), *runs]).items()))
         rows = []
         for digest, run in kept.items():
@@ -307,8 +311,8 @@ def archive(runs: Iterable[Run], experiment: str, metrics: Sequence[str], folder
             rows.append(run.history[columns].dropna(how="all").rename_axis("round").reset_index().assign(trial=digest))
         whole = pd.concat(rows, ignore_index=True)
         whole = whole[["trial", "round", *(metric for metric in metrics if metric in whole)]]
+        _compress(settings_file(table), json.dumps(_origins(kept), indent=1) + "\n")  # first: alone, it is no archive
         _compress(table, whole.to_csv(index=False, float_format="%.6g", lineterminator="\n"))
-        _compress(settings_file(table), json.dumps(_origins(kept), indent=1) + "\n")
     return table
 
 
@@ -381,7 +385,9 @@ def _archived(rows: pd.DataFrame, origins: Mapping[str, Any]) -> list[Run]:
     of, evaluations = rows.pop("trial").to_numpy(str), rows.set_index("round").astype(float)
     digests, starts = np.unique(of, return_index=True)
     measured = map(tuple, np.logical_or.reduceat(evaluations.notna().to_numpy(), starts)) if len(of) else ()
-    pieces = dict(zip(digests.tolist(), zip(measured, starts, [*starts[1:], len(of)], strict=True), strict=True))
+    pieces = dict(
+        zip(digests.tolist(), zip(measured, starts, [*starts[1:], len(of)][: len(starts)], strict=True), strict=True)
+    )
     frames = {columns: evaluations.loc[:, list(columns)] for columns in {columns for columns, *_ in pieces.values()}}
     runs = []
     for digest, own in origins["trials"].items():

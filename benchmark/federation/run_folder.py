@@ -213,6 +213,10 @@ class RunFolder:
             if fault := self.altered():
                 raise Damaged(self.metrics, fault)
             before = self.status
+            if before.get("signature", {}).pop("settings", None):
+                self._write(
+                    lasting=True, **before
+                )  # a kill before the next line leaves no settings of another signature
             self.save_settings(trial)
             if "signature" in before:
                 before["signature"]["settings"] = self._digest_of_settings()
@@ -269,7 +273,7 @@ class RunFolder:
         status = self.status
         if "signature" in status:
             status["signature"]["settings"] = self._digest_of_settings()
-            self._write(lasting=True, **status)
+            self._write(lasting=True, **status | {"updated": time.time()})  # MLflow copies it again
 
     def ends_with(self, **changes: Any) -> None:
         """Make `running` end with these entries of the status, such as `seconds`."""
@@ -415,7 +419,7 @@ class RunFolder:
         Args:
             content: of metrics.jsonl; by default as it is.
 
-        Raises Damaged: something else removed evaluations of this run.
+        Raises SettingError: another process removed evaluations of this run.
         """
         if content is None:
             content = b""
@@ -425,7 +429,8 @@ class RunFolder:
                     content = file.read()
         whole = content[: content.rfind(b"\n") + 1]  # without a line that a full disk cut off
         if (rows := whole.count(b"\n")) < self._rows:
-            raise Damaged(self.metrics, f"it has {counted(rows, 'evaluation')}, and the run wrote {self._rows}")
+            told = f"{self.metrics}: it has {counted(rows, 'evaluation')}, and the run wrote {self._rows}"
+            raise SettingError(f"{told}; another process changed it. Rerun the command")
         return {"rows": rows, "metrics": _digest(whole), "settings": self._digest_of_settings()}
 
     def _update(self, **changes: Any) -> None:

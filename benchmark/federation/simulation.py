@@ -117,6 +117,8 @@ def simulate(
     trial = Trial.read(trial)
     run = None if folder is None else RunFolder(Path(folder))
     if run is not None and _has_result(run, trial):
+        if run.altered_settings():
+            run.restore_settings(trial)
         return _stored(run, trial)
     precision = PRECISIONS[trial.numerics.dtype]
     with (

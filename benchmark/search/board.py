@@ -60,6 +60,8 @@ class Board:
             raise SettingError(f"{name}: search.samples: grid is not allowed on a board; must be a number")
         if not axes.get("algorithm"):
             raise SettingError(f"{name}: grid.algorithm: is missing; must have the methods of the board")
+        if named := [label for label in axes["algorithm"] if "/" in label]:
+            raise SettingError(f"{name}: grid.algorithm: {named[0]!r} is not allowed; must be a name without /")
         fields = type(search).model_fields
         wrong = [f"search.{key}" for key in RULED if getattr(search, key) != fields[key].default]
         wrong += [f"search.space.{key}" for key, one in search.space.items() if isinstance(one, Mapping) or ":" in key]

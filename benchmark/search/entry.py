@@ -14,6 +14,7 @@ from functools import cached_property
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple, Self
+from unicodedata import normalize
 
 import numpy as np
 import pandas as pd
@@ -158,7 +159,7 @@ class Entry(Part):
     def _plain(cls, source: dict[str, str]) -> dict[str, str]:
         """Names of files in one folder, with texts that can be written."""
         for name, text in source.items():
-            if Path(name).name != name or name == ".." or not name.isprintable():
+            if Path(name).name != name or name == ".." or "\0" in name:
                 raise ValueError(f"source: {name!r} is not the name of a file")
             text.encode()
         return source
@@ -193,7 +194,7 @@ class Entry(Part):
             raise SettingError(f"{path}: cannot be read ({told}); must be as rollcall enter writes it") from None
         if _content(data) != content:
             raise SettingError(f"{path}: was changed after rollcall enter wrote it; its digest is not {content}")
-        if path.name != f"{entry.method}{ENDING}":
+        if normalize("NFC", path.name) != normalize("NFC", f"{entry.method}{ENDING}"):  # a file system may decompose it
             raise SettingError(f"{path}: is not allowed as the name of this entry; must be {entry.method}{ENDING}")
         return entry
 
@@ -330,6 +331,7 @@ def run(execution: Execution, jobs: Sequence[Job], tell: Tell) -> None:
     for job in jobs:
         if fault := job.folder.altered():
             raise Damaged(job.folder.metrics, fault)
+        job.restore()
     todo = [job for job in jobs if not job.ended]
     if execution.executor == "inline":
         errors, asked = run_lockstep(todo, tell)
@@ -355,13 +357,15 @@ def value_of(job: Job, column: str, last: int) -> float | None:
 
 
 def final_of(job: Job, last: int) -> Final:
-    history = job.folder.history()
-    history = history[history["round"] <= job.trial.rounds]
+    history, trial = job.folder.history(), job.trial
+    assert isinstance(trial, Trial)
+    due = [t <= trial.rounds and trial.evaluation.due(int(t), trial.rounds) for t in history["round"]]
+    history = history[due]  # without the last evaluations of a shorter run
     curve = [(int(t), round(float(value), 6)) for t, value in zip(history["round"], history[RESULT], strict=True)]
     return Final(
-        seed=job.trial.seed,
-        run=job.trial.digest,
-        rounds=job.trial.rounds,
+        seed=trial.seed,
+        run=trial.digest,
+        rounds=trial.rounds,
         value=value_of(job, RESULT, last),
         curve=[(t, value) for t, value in curve if math.isfinite(value)],
         costs={name: float(history[f"cost/{name}"].iloc[-1]) for name in COSTS},

@@ -83,6 +83,11 @@ class Job:
         is_other = (not one.is_file() or Source(str(one), decoded(one)).digest[:10] not in ran for one in files)
         return bool(ran) and any(is_other)  # earlier versions recorded none
 
+    def restore(self) -> None:
+        """Write trial.yaml of a run that ended again, if it is damaged or names files that were moved."""
+        if self.ended and not self.folder.in_use and (self.folder.altered_settings() or self.misses_file):
+            self.folder.restore_settings(self.trial)
+
 
 class Sweep:
     """How the jobs of a sweep ended, as their run folders say.
@@ -160,8 +165,8 @@ def check(jobs: Iterable[Job], execution: "Execution", anew: Collection[Job] = (
         job.folder.rows()
         if (not job.ended or job in anew) and isinstance(job.trial, Trial):
             kinds[job.trial.model_copy(update={"seed": 0}).digest] = job.trial
-        elif job.ended and (job.folder.altered_settings() or job.misses_file):  # damaged; files that were moved
-            job.folder.restore_settings(job.trial)
+        else:
+            job.restore()
     for trial in kinds.values():
         if not execution.knows_device(trial):  # each worker looks at its own
             trial = trial.model_copy(update={"numerics": trial.numerics.model_copy(update={"device": "cpu"})})

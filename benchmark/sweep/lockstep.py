@@ -48,20 +48,22 @@ def run_lockstep(jobs: Sequence[Job], tell: Callable[[str], None] = lambda line:
         groups.setdefault(shared(job.trial) if isinstance(job.trial, Trial) else "", []).append(job)
     alone = groups.pop("", [])
     (errors, asked), done, began = run_inline(alone), 0, process_time()
+    if asked:
+        return errors, True
     for group in groups.values():
         for first in range(0, len(group), AT_ONCE):
-            if asked:
-                return errors, asked
             part = group[first : first + AT_ONCE]
             with stop_requests() as requested:
-                errors |= run_group(part, requested)
-                asked = requested()
+                failed, asked = run_group(part, requested)
+            errors |= failed
+            if asked:
+                return errors, True
             done += sum(job.ended or job.trial.name in errors for job in part)  # the others run elsewhere
             left = len(jobs) - len(alone) - done
             pace = (process_time() - began) / max(done, 1)
             time = f"; about {duration(pace * left)} of one core left" if done and left else ""
             tell(f"{len(alone) + done} of {counted(len(jobs), 'trial')}{time}")
-    return errors, asked
+    return errors, False
 
 
 def shared(trial: Trial) -> str:
@@ -134,8 +136,8 @@ class Seat(Engine):
 
 
 @free_cycles()  # seats, engines and federations are cycles that hold the models of all clients
-def run_group(jobs: Sequence[Job], requested: Callable[[], bool] = lambda: False) -> dict[str, str]:
-    """Run the trials of a group side by side. Returns errors by name."""
+def run_group(jobs: Sequence[Job], requested: Callable[[], bool] = lambda: False) -> tuple[dict[str, str], bool]:
+    """Run the trials of a group side by side. Returns errors by name, and whether it was asked to stop."""
     with quiet(), float32_products("highest"), kernels_of_one_thread(), torch.no_grad():
         trials = [job.trial for job in jobs if isinstance(job.trial, Trial)]
         federations = [build(trial).to(device_of(trial)) for trial in trials]
@@ -154,8 +156,8 @@ def run_group(jobs: Sequence[Job], requested: Callable[[], bool] = lambda: False
                 while seat.request is not None:
                     seat.resume(on=False)
     if not together:
-        return run_inline(jobs)[0]
-    return {seat.job.trial.name: seat.error for seat in seats if seat.error}
+        return run_inline(jobs)
+    return {seat.job.trial.name: seat.error for seat in seats if seat.error}, requested()
 
 
 def compute(seats: Sequence[Seat], engine: Engine, requested: Callable[[], bool]) -> None:

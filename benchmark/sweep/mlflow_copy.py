@@ -113,7 +113,8 @@ class Mirror:
             self.down = True
             told = reason(error)
             is_broken = any(text in told for text in ("not a database", "no such table", "malformed"))
-            first = f"delete {self.store / 'mlflow.db'}, then " if is_broken else ""
+            own = not os.environ.get("MLFLOW_TRACKING_URI")
+            first = f"delete {self.store / 'mlflow.db'}, then " if is_broken and own else ""
             self._tell(
                 f"MLflow cannot be updated ({told}). Results are in the run folders. To copy them: "
                 f"{first}{command('sync', store=self.store)}"
@@ -158,6 +159,8 @@ class Mirror:
             run = status["digest"]
             longer = self.finished.get(run, 0) > folder.finished  # from another store of the same server
             if folder.state_now != "running" and self.there.get(run) != str(status["updated"]) and not longer:
+                if fault := folder.altered() or folder.altered_settings():
+                    raise SettingError(fault)
                 self._write(folder, status, client)
                 self.there[run] = str(status["updated"])
                 self.finished.pop(run, None)  # the copy is of this store now

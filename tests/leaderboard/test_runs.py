@@ -184,6 +184,26 @@ def test_an_archive_that_was_cut_off_is_refused_in_one_line(content, of, tmp_pat
         archived(table)
 
 
+def test_an_archive_without_its_table_is_none(tmp_path, monkeypatch):
+    """A process that died between the two files of the first archive leaves the settings alone."""
+    made, compress, calls = runs(COMPARED, ends), stored._compress, iter(range(9))
+
+    def dying(file, text):
+        if next(calls):
+            raise KeyboardInterrupt
+        compress(file, text)
+
+    monkeypatch.setattr(stored, "_compress", dying)
+    with pytest.raises(KeyboardInterrupt):
+        archive(made, "paper/fig", ["test/accuracy"], tmp_path)
+    assert unarchive("paper/fig", tmp_path) == []
+    monkeypatch.undo()
+    archive(made, "paper/fig", ["test/accuracy"], tmp_path)
+    assert len(unarchive("paper/fig", tmp_path)) == len(made)
+    archive(made, "paper/other", ["test/loss"], tmp_path)  # which none of them has
+    assert len(unarchive("paper/other", tmp_path)) == len(made)
+
+
 def test_two_processes_that_archive_at_once_lose_nothing(tmp_path, monkeypatch):
     """The first one is still writing when the second one begins."""
     made, begun = runs(COMPARED, ends), Event()

@@ -15,7 +15,7 @@ from lightning.pytorch import Callback
 from runs import QUADRATIC as TRIAL
 from runs import Asked, rounds_in
 
-from rollcall import Trial, load, simulate
+from rollcall import SettingError, Trial, load, simulate
 from rollcall.benchmark.federation import run_folder
 from rollcall.benchmark.federation.run_folder import Damaged, RunFolder, examine, set_aside
 from rollcall.benchmark.process import Interrupted
@@ -287,9 +287,14 @@ def test_altered_settings_are_noticed_and_the_next_run_writes_them_again(alter, 
     assert f"left out: {folder}: trial.yaml: changed after the run wrote it; `rollcall" in capsys.readouterr().err
     with pytest.raises(Damaged, match=r"trial\.yaml is damaged"):
         load(folder)
-    check([job], Execution(tmp_path, "inline", mlflow=False))
-    assert file.read_text() == before
-    assert (examine(folder), len(own(tmp_path, "mine"))) == ([], 1)
+    for again in (
+        lambda: check([job], Execution(tmp_path, "inline", mlflow=False)),
+        lambda: simulate(TRIAL, folder=folder),
+    ):
+        file.write_text(alter(before))
+        again()
+        assert file.read_text() == before
+        assert (examine(folder), len(own(tmp_path, "mine"))) == ([], 1)
 
 
 class Removing(Callback):
@@ -303,9 +308,10 @@ class Removing(Callback):
 def test_evaluations_that_vanish_during_a_run_are_noticed(tmp_path):
     callback = Removing()
     callback.folder = tmp_path
-    with pytest.raises(Damaged, match="it has 2 evaluations, and the run wrote 5"):
+    with pytest.raises(SettingError, match="it has 2 evaluations, and the run wrote 5; another process changed it"):
         simulate(TRIAL, folder=tmp_path, callbacks=[callback])
     assert not RunFolder(tmp_path).finished
+    assert is_whole(tmp_path)
 
 
 @pytest.mark.parametrize("line", ['{"round": "x"}', '{"round": null}', '{"round": 0, "train/loss": "x"}'])
@@ -322,3 +328,23 @@ def test_a_folder_in_place_of_a_file_is_a_finding(name, tmp_path):
     (tmp_path / name).mkdir()
     (finding,) = examine(tmp_path)
     assert (finding.path, finding.problem) == (tmp_path / name, "a folder")
+
+
+def test_a_run_that_dies_as_it_is_continued_keeps_its_result(tmp_path, monkeypatch):
+    """After it has written its new settings and before it has signed them."""
+    job = Job(Trial.read(TRIAL), "mine", tmp_path)
+    folder, short = job.folder.path, TRIAL | {"rounds": 10}
+    simulate(short, folder=folder)
+    save = RunFolder.save_settings
+
+    def dying(run, trial):
+        save(run, trial)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(RunFolder, "save_settings", dying)
+    with pytest.raises(KeyboardInterrupt):
+        simulate(TRIAL, folder=folder)
+    monkeypatch.undo()
+    assert "rounds: 20" in job.folder.settings.read_text()
+    assert (examine(folder), [run.rounds for run in own(tmp_path, "mine")]) == ([], [10])
+    assert is_whole(folder)

@@ -23,7 +23,7 @@ from rollcall.benchmark.process import Interrupted
 from rollcall.benchmark.search.board import Board, best, boards
 from rollcall.benchmark.search.entry import Entry, EntryPlan, Method, Rerun, _content, enter, problems, rerun
 from rollcall.benchmark.sweep import lockstep
-from rollcall.benchmark.sweep.run import Execution
+from rollcall.benchmark.sweep.run import Execution, run_jobs
 from rollcall.leaderboard.figures import board_chart
 from rollcall.leaderboard.standing import Standing, caption, interval, standing
 
@@ -480,9 +480,9 @@ def test_a_value_a_little_above_its_curve_is_seen(entered):
     assert line.endswith("is not the mean of the last 4 rounds of its curve")
 
 
-def small_entry(folder):
+def small_entry(folder, content=FILE):
     """What `enter` runs for FedAvg, with its board and its execution."""
-    (folder / "small.yaml").write_text(dumped(FILE))
+    (folder / "small.yaml").write_text(dumped(content))
     board = Board.read(str(folder / "small.yaml"))
     own = Method("fedavg", "fedavg", board.space("fedavg", "fedavg"))
     execution = Execution(folder / "runs", "inline", mlflow=False)
@@ -499,7 +499,23 @@ def test_damaged_results_are_not_entered(tmp_path):
         with pytest.raises(Damaged, match=r"metrics\.jsonl is damaged"):
             enter(board, [own], execution)
     file.write_text(whole)
+    settings = file.with_name("trial.yaml")
+    settings.write_text(f"{settings.read_text()}# mine\n")
     assert enter(board, [own], execution) == [honest]
+    assert "# mine" not in settings.read_text()
+
+
+def test_final_runs_that_were_shorter_before_have_the_curve_of_one_run(tmp_path):
+    """The last rounds of the shorter one are evaluated more often."""
+    last = {"every": 4, "splits": ["test"], "last": {"rounds": 2, "every": 1}}
+    content = FILE | {"trial": FILE["trial"] | {"evaluation": last}, "report": FILE["report"] | {"last_rounds": 2}}
+    board, own, plan, execution = small_entry(tmp_path, content)
+    run_jobs(plan_samples := [job for jobs in plan.samples.values() for job in jobs], execution)
+    assert all(job.finished for job in plan_samples)
+    for job in (job for jobs in plan.finals.values() for job in jobs):
+        simulate(job.trial.model_copy(update={"rounds": 6}), folder=job.folder.path)
+    (entry,) = enter(board, [own], execution)
+    assert problems(entry, board) == []
 
 
 def test_a_signal_at_the_end_of_the_samples_stops_before_the_final_runs(tmp_path, monkeypatch):
@@ -507,9 +523,9 @@ def test_a_signal_at_the_end_of_the_samples_stops_before_the_final_runs(tmp_path
     run_group = lockstep.run_group
 
     def signalled(part, requested):
-        errors = run_group(part, requested)
+        errors, _ = run_group(part, requested)
         os.kill(os.getpid(), signal.SIGINT)
-        return errors
+        return errors, requested()
 
     monkeypatch.setattr(lockstep, "run_group", signalled)
     with pytest.raises(Interrupted):

@@ -149,6 +149,17 @@ def test_a_group_that_cannot_run_together_has_all_threads(tmp_path, monkeypatch)
     finally:
         torch.set_num_threads(threads)
     assert seen == [(2, 2)]
+    monkeypatch.setattr(lockstep, "run_inline", lambda some: ({}, True))
+    assert run_group(jobs) == ({}, True)
+
+
+def test_a_signal_that_only_the_trials_of_a_group_see_ends_all_groups(tmp_path, monkeypatch):
+    """Trials that cannot run together listen to signals themselves."""
+    groups, lines = [], []
+    monkeypatch.setattr(lockstep, "run_group", lambda part, requested: groups.append(part) or ({}, True))
+    jobs = [Job(trial("fedavg", 0.1, seed=seed), "asked", tmp_path) for seed in (0, 1, 2)]
+    assert run_lockstep(jobs, lines.append) == ({}, True)
+    assert (len(groups), lines) == (1, [])
 
 
 def test_an_error_ends_all_trials_and_leaves_no_checkpoint_of_an_earlier_run(tmp_path, monkeypatch):

@@ -134,11 +134,15 @@ def test_an_experiment_that_was_deleted_in_the_browser_comes_back(store, capsys)
     assert ("cannot be updated" in capsys.readouterr().err, equal(store)) == (False, 2)
 
 
-def test_a_database_that_is_damaged_is_named(store, capsys):
+def test_a_database_that_is_damaged_is_named(store, capsys, monkeypatch):
     made(store)
     (store / "mlflow.db").write_bytes(b"text" * 5000)
     code, _, err = rollcall(capsys, "sync", "--store", str(store))
     assert (code, f"To copy them: delete {store / 'mlflow.db'}, then rollcall sync" in err) == (2, True)
+    with monkeypatch.context() as patch:
+        (store / "other.db").write_bytes(b"text" * 5000)
+        patch.setenv("MLFLOW_TRACKING_URI", f"sqlite:///{store / 'other.db'}")
+        assert "delete" not in rollcall(capsys, "sync", "--store", str(store))[2]
     (store / "mlflow.db").unlink()
     assert rollcall(capsys, "sync", "--store", str(store)) == (0, "", f"tiny: 1 run copied to {address(store)}\n")
     assert equal(store) == 1
@@ -179,3 +183,21 @@ def test_a_store_that_was_moved_has_its_copies_with_it(tmp_path):
     assert equal(tmp_path / "two") == 2
     assert not (tmp_path / "one").exists()
     assert looked(tmp_path / "two").written == 0
+
+
+def test_a_run_with_altered_settings_is_not_copied_and_hides_no_other(store, capsys):
+    altered = made(store, seed=1)
+    made(store, seed=2)
+    before = altered.settings.read_text()
+    altered.settings.write_text(f"{before}# mine\n")
+    mirror = looked(store)
+    assert f"not copied to MLflow: {altered.path}: changed after the run wrote it" in capsys.readouterr().err
+    assert [run.tags["seed"] for run in read(address(store), "tiny")] == ["2"]
+    made(store, seed=1)  # it writes its settings again
+    assert altered.settings.read_text() == before
+    mirror.look()
+    assert len(read(address(store), "tiny")) == 2
+    run = next(entry for entry in entries(mirror) if entry.data.tags["seed"] == "1")
+    mirror.client.log_text(run.info.run_id, "seed: 1", "trial.yaml")  # altered on the server
+    assert [run.tags["seed"] for run in read(address(store), "tiny")] == ["2"]
+    assert "left out: " in capsys.readouterr().err
