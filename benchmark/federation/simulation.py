@@ -164,7 +164,7 @@ def simulate(
     path, diverged = None if run is None else run.path, federation.t if records.diverged else None
     if diverged is None and federation.t < trial.rounds:  # a callback ended it
         trial = trial.model_copy(update={"rounds": federation.t})
-    return Result(trial, model, server, _own_rows(records.history(), trial), path, diverged, buffers)
+    return Result(trial, model, server, own_rows(records.history(), trial), path, diverged, buffers)
 
 
 def load(folder: Path | str, *, trust: bool = False) -> Result:
@@ -419,10 +419,10 @@ def _stored(run: RunFolder, trial: Trial) -> Result:
     if diverged is not None and run.finished:  # these are of the shorter run
         model, server = np.full_like(model, np.nan), np.full_like(server, np.nan)
     buffers = {name.removeprefix("buffer/"): value for name, value in arrays.items() if name.startswith("buffer/")}
-    return Result(trial, model, server, _own_rows(run.history(), trial), run.path, diverged, buffers)
+    return Result(trial, model, server, own_rows(run.history(), trial), run.path, diverged, buffers)
 
 
-def _own_rows(history: pd.DataFrame, trial: Trial) -> pd.DataFrame:
+def own_rows(history: pd.DataFrame, trial: Trial) -> pd.DataFrame:
     """The rows that one run of the trial has.
 
     A run folder also keeps the last evaluations of a shorter run that was continued, and those of a longer run that was

@@ -506,12 +506,10 @@ def test_damaged_results_are_not_entered(tmp_path):
 
 
 def test_final_runs_that_were_shorter_before_have_the_curve_of_one_run(tmp_path):
-    """The last rounds of the shorter one are evaluated more often."""
-    last = {"every": 4, "splits": ["test"], "last": {"rounds": 2, "every": 1}}
-    content = FILE | {"trial": FILE["trial"] | {"evaluation": last}, "report": FILE["report"] | {"last_rounds": 2}}
-    board, own, plan, execution = small_entry(tmp_path, content)
-    run_jobs(plan_samples := [job for jobs in plan.samples.values() for job in jobs], execution)
-    assert all(job.finished for job in plan_samples)
+    """The last rounds of the shorter one are evaluated, too. Trials with momentum run alone and go on."""
+    changes = {"local": FILE["trial"]["local"] | {"momentum": 0.5}, "evaluation": {"every": 4, "splits": ["test"]}}
+    board, own, plan, execution = small_entry(tmp_path, FILE | {"trial": FILE["trial"] | changes})
+    run_jobs([job for jobs in plan.samples.values() for job in jobs], execution)
     for job in (job for jobs in plan.finals.values() for job in jobs):
         simulate(job.trial.model_copy(update={"rounds": 6}), folder=job.folder.path)
     (entry,) = enter(board, [own], execution)
