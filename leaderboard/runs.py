@@ -91,6 +91,14 @@ class Run:
         return replace(self, spec=spec, history=self.history[self.history.index <= rounds])
 
     @property
+    def regular(self) -> pd.DataFrame:
+        """The history without the last evaluations of a shorter run in the same folder."""
+        if "rounds" not in self.spec:
+            return self.history
+        how = _evaluation(self._when)
+        return self.history[[how.due(int(t), self.rounds) for t in self.history.index]]
+
+    @property
     def evaluated(self) -> list[int]:
         """The rounds after which its settings evaluate it; those of its history if it is an analysis."""
         if "rounds" not in self.spec:
@@ -308,7 +316,7 @@ def archive(runs: Iterable[Run], experiment: str, metrics: Sequence[str], folder
         rows = []
         for digest, run in kept.items():
             columns = [metric for metric in metrics if metric in run.history]
-            rows.append(run.history[columns].dropna(how="all").rename_axis("round").reset_index().assign(trial=digest))
+            rows.append(run.regular[columns].dropna(how="all").rename_axis("round").reset_index().assign(trial=digest))
         whole = pd.concat(rows, ignore_index=True)
         whole = whole[["trial", "round", *(metric for metric in metrics if metric in whole)]]
         _compress(settings_file(table), json.dumps(_origins(kept), indent=1) + "\n")  # first: alone, it is no archive

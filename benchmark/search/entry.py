@@ -27,7 +27,7 @@ from rollcall.benchmark.config.errors import UNREADABLE, SettingError
 from rollcall.benchmark.config.trial import Evaluation, Trial
 from rollcall.benchmark.federation.build import build, first_traffic
 from rollcall.benchmark.federation.run_folder import Damaged, replacing
-from rollcall.benchmark.federation.simulation import own_rows, simulate
+from rollcall.benchmark.federation.simulation import simulate
 from rollcall.benchmark.process import Interrupted
 from rollcall.benchmark.search.board import Board, Spec, best
 from rollcall.benchmark.sweep.jobs import Job, Sweep
@@ -353,17 +353,11 @@ def mean_of(history: pd.DataFrame, column: str, rounds: int, last: int) -> float
 
 def value_of(job: Job, column: str, last: int) -> float | None:
     """The mean of a column over the last rounds of a run; None if it diverged."""
-    return mean_of(rows_of(job), column, job.trial.rounds, last) if job.finished else None
-
-
-def rows_of(job: Job) -> pd.DataFrame:
-    """The evaluations of a run of the board."""
-    assert isinstance(job.trial, Trial)
-    return own_rows(job.folder.history(), job.trial)
+    return mean_of(job.history, column, job.trial.rounds, last) if job.finished else None
 
 
 def final_of(job: Job, last: int) -> Final:
-    trial, history = job.trial, rows_of(job)
+    trial, history = job.trial, job.history
     curve = [(int(t), round(float(value), 6)) for t, value in zip(history["round"], history[RESULT], strict=True)]
     return Final(
         seed=trial.seed,

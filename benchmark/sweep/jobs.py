@@ -21,7 +21,7 @@ from rollcall.benchmark.config.trial import Analysis, Trial
 from rollcall.benchmark.federation.build import build, content_of
 from rollcall.benchmark.federation.module import Federation
 from rollcall.benchmark.federation.run_folder import Damaged, InUse, RunFolder, code_of
-from rollcall.benchmark.federation.simulation import CHECKPOINT_EVERY, OtherData, Refused, simulate
+from rollcall.benchmark.federation.simulation import CHECKPOINT_EVERY, OtherData, Refused, own_rows, simulate
 from rollcall.benchmark.process import Interrupted, free_cycles, stop_requests
 from rollcall.tasks import evaluating
 
@@ -44,9 +44,9 @@ class Job:
 
     @property
     def history(self) -> pd.DataFrame:
-        """The evaluations of the trial, in its rounds. The run folder may have more."""
+        """The evaluations of the trial. The run folder may have those of a shorter or a longer run, too."""
         history = self.folder.history()
-        return history[history["round"] <= self.trial.rounds] if isinstance(self.trial, Trial) else history
+        return own_rows(history, self.trial) if isinstance(self.trial, Trial) else history
 
     @property
     def finished(self) -> bool:

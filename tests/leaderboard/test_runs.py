@@ -103,6 +103,8 @@ def test_a_run_that_was_continued_counts_as_one_run_of_all_rounds(last, store, t
     assert list(run.history) == ["train/loss"]
     assert run.window(metric, 10).tolist() == due.tolist()
     assert run.final(metric, 10) == due.mean()
+    archive([run], "tiny", ["train/loss"], tmp_path)
+    assert [*unarchive("tiny", tmp_path)[0].history.index] == [*whole.index] == run.evaluated
     if last is not None:  # the last evaluations of the shorter run serve a table of fewer rounds
         assert len(run.until(12).window(metric, 4)) == 2  # after rounds 10 and 12
 
