@@ -80,16 +80,6 @@ def test_a_sample_is_judged_by_the_mean_over_seeds_with_their_spread(store):
     assert tune(store, tiny(grid={"algorithm": ["fedavg"]}), {"local.lr": [0.1]}).best["fedavg"]["spread"] is None
 
 
-def test_a_longer_search_scores_as_if_there_had_been_no_shorter_one(store, tmp_path):
-    """Its run folders also have round 13, the last one of the shorter search."""
-    one = tiny(grid={"algorithm": ["fedavg"]}, trial=TINY["trial"] | {"evaluation": {"every": 10}})
-    tune(store, one, {"local.lr": [0.1]}, rounds=13)
-    grown, whole = (
-        tune(folder, one, {"local.lr": [0.1]}, rounds=20).best["fedavg"] for folder in (store, tmp_path / "new")
-    )
-    assert grown["score"] == whole["score"]
-
-
 def test_the_spread_of_a_cell_with_several_points_is_that_of_the_means_of_its_seeds(store):
     """By hand; the spread of all four runs is larger."""
     points = tiny(grid={"seed": [0], "algorithm": ["fedavg"], "server.lr": [1.0, 0.1]})
