@@ -210,13 +210,10 @@ class RunFolder:
         Raises InUse: another process runs this trial. Raises Damaged: metrics.jsonl is not as the run left it.
         """
         with self.locked():
-            if fault := self.altered():
-                raise Damaged(self.metrics, fault)
+            self.verify()
             before = self.status
-            if before.get("signature", {}).pop("settings", None):
-                self._write(
-                    lasting=True, **before
-                )  # a kill before the next line leaves no settings of another signature
+            if before.get("signature", {}).pop("settings", None):  # a kill below must not leave it with other settings
+                self._write(lasting=True, **before)
             self.save_settings(trial)
             if "signature" in before:
                 before["signature"]["settings"] = self._digest_of_settings()
@@ -259,6 +256,11 @@ class RunFolder:
             return f"it has {counted(len(lines), 'evaluation')}, and the run wrote {signed['rows']}"
         same = _digest(b"".join(lines[: signed["rows"]])) == signed["metrics"]
         return "" if same else "changed after the run wrote it"
+
+    def verify(self) -> None:
+        """Raise Damaged if metrics.jsonl is not as the run left it."""
+        if fault := self.altered():
+            raise Damaged(self.metrics, fault)
 
     def altered_settings(self) -> str:
         """The difference between trial.yaml and what status.json says of it; empty if there is none, or not known."""

@@ -26,7 +26,7 @@ from rollcall.benchmark.config.digest import digest, from_copies, own_code, seri
 from rollcall.benchmark.config.errors import UNREADABLE, SettingError
 from rollcall.benchmark.config.trial import Evaluation, Trial
 from rollcall.benchmark.federation.build import build, first_traffic
-from rollcall.benchmark.federation.run_folder import Damaged, replacing
+from rollcall.benchmark.federation.run_folder import replacing
 from rollcall.benchmark.federation.simulation import simulate
 from rollcall.benchmark.process import Interrupted
 from rollcall.benchmark.search.board import Board, Spec, best
@@ -329,8 +329,7 @@ def run(execution: Execution, jobs: Sequence[Job], tell: Tell) -> None:
         modules = ", ".join(sorted({module for job in changed for module in job.changed}))
         tell(f"{len(changed)} were computed by other code of {modules}; remove {changed[0].folder.path.parent} to redo")
     for job in jobs:
-        if fault := job.folder.altered():
-            raise Damaged(job.folder.metrics, fault)
+        job.folder.verify()
         job.restore()
     todo = [job for job in jobs if not job.ended]
     if execution.executor == "inline":

@@ -160,8 +160,7 @@ def check(jobs: Iterable[Job], execution: "Execution", anew: Collection[Job] = (
     """
     kinds = {}
     for job in jobs:
-        if fault := job.folder.altered():
-            raise Damaged(job.folder.metrics, fault)
+        job.folder.verify()
         job.folder.rows()
         if (not job.ended or job in anew) and isinstance(job.trial, Trial):
             kinds[job.trial.model_copy(update={"seed": 0}).digest] = job.trial

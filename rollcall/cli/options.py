@@ -96,7 +96,7 @@ class Command(TyperCommand):
         try:
             return super().invoke(ctx)
         except KeyboardInterrupt:
-            raise Interrupted("Stopped. Rerun the command to resume.") from None
+            raise Interrupted("Stopped. Rerun the command.") from None
 
 
 def execution(

@@ -134,7 +134,7 @@ def test_a_claim_about_a_metric_with_a_typo_is_refused_before_anything_runs(stor
     ("error", "line"),
     [
         (Interrupted("stopped after round 3 of 5"), "stopped after round 3 of 5"),
-        (KeyboardInterrupt(), "Stopped. Rerun the command to resume."),
+        (KeyboardInterrupt(), "Stopped. Rerun the command."),
     ],
 )
 def test_a_request_to_stop_ends_every_command_with_one_line(error, line, capsys, monkeypatch):
