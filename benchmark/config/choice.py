@@ -191,7 +191,7 @@ KINDS = {
     "metric": Kind(
         "rollcall.tasks.metrics:METRICS",
         "Measurements besides the metrics of the task. The key `metrics` of `evaluation`.",
-        returns="rollcall.tasks.metrics:Metric",
+        returns="rollcall.tasks.metrics:TaskMetric",
         returned="a torchmetrics.Metric or a rollcall.tasks.metrics.OverClients",
     ),
     "function": Kind(

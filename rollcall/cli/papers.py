@@ -36,7 +36,6 @@ def archive(
     from rollcall.leaderboard import runs as stored
     from rollcall.leaderboard.kept import papers, planned
 
-    there(store)
     chosen, every = papers(experiments), papers()
     kept = 0
     for home in dict.fromkeys(experiment.home for experiment in chosen):

@@ -99,7 +99,7 @@ def test_a_run_whose_process_has_died_is_shown_as_interrupted(store, tmp_path, c
     arguments = ["show", file, "--seeds", "0", "--only", "algorithm=fedavg", "--json"]
     folder = Path(json.loads(rollcall(capsys, *arguments)[1])[0]["folder"])
     folder.mkdir(parents=True)
-    (folder / "status.json").write_text(json.dumps({"state": "running", "round": 5, "rounds": 20}))
+    (folder / "status.json").write_text(json.dumps({"state": "running", "digest": "1", "round": 5, "rounds": 20}))
     with FileLock(folder / "lock"):
         assert json.loads(rollcall(capsys, *arguments)[1])[0]["state"] == "running"
     assert json.loads(rollcall(capsys, *arguments)[1])[0]["state"] == "interrupted"

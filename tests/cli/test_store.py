@@ -14,7 +14,7 @@ from rollcall import simulate
 
 def write_status(folder, state, done=20, rounds=20):
     folder.mkdir(parents=True, exist_ok=True)
-    status = {"state": state, "round": done, "rounds": rounds, "seconds": 2.5}
+    status = {"state": state, "digest": folder.name, "round": done, "rounds": rounds, "seconds": 2.5}
     (folder / "status.json").write_text(json.dumps(status))
 
 

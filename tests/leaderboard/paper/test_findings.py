@@ -3,7 +3,6 @@
 import gzip
 import itertools
 import json
-import shutil
 from pathlib import Path
 
 import numpy as np
@@ -13,7 +12,7 @@ from scipy import stats
 from rollcall import leaderboard
 from rollcall.benchmark.config.experiment import names
 from rollcall.benchmark.search.board import Board
-from rollcall.benchmark.search.entry import ENDING
+from rollcall.benchmark.search.entry import ENDING, Entry
 from rollcall.leaderboard.frames import history
 from rollcall.leaderboard.paper.experiment import PaperExperiment
 from rollcall.leaderboard.paper.findings import NAME, boards, findings, gap_on, guided, orders, written
@@ -211,6 +210,5 @@ def test_orders_and_the_data_of_a_paper_follow_from_the_archives_of_the_report(t
         judged = Judged(weights, unarchive(weights.home), archives)
         assert {bool(claim.misses) for claim in judged.claims if claim.claim.data} == {misses}
     name = Path("standard", "digits", f"mifa{ENDING}")
-    (tmp_path / name).parent.mkdir(parents=True)
-    shutil.copy(PACKAGE / name, tmp_path / name.with_stem("own"))
+    Entry.read(PACKAGE / name).model_copy(update={"method": "own"}).write(tmp_path / name.parent)
     assert {*boards(tmp_path)["standard/digits"].entries} - {*boards()["standard/digits"].entries} == {"own"}
