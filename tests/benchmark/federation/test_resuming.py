@@ -163,7 +163,7 @@ def test_a_run_that_a_callback_ends_is_a_shorter_one(name, server, t, at_evaluat
     assert (RunFolder(folder).finished, RunFolder(folder).state) == (23, "finished")
 
 
-@pytest.mark.parametrize("t", [4, 5, 6, 9, 10, 11])
+@pytest.mark.parametrize("t", [4, 5, 10])
 def test_early_stopping_counts_each_evaluation_once_wherever_a_run_was_stopped(t, tmp_path):
     """No evaluation improves by so much, so that patience alone decides."""
     trial = MARKOV | {"algorithm": "fedavg", "rounds": 60, "evaluation": {"every": 5}}

@@ -480,8 +480,11 @@ def test_a_value_a_little_above_its_curve_is_seen(entered):
     assert line.endswith("is not the mean of the last 4 rounds of its curve")
 
 
-def small_entry(folder, content=FILE):
-    """What `enter` runs for FedAvg, with its board and its execution."""
+def small_entry(folder, **changes):
+    """What `enter` runs for FedAvg with one pattern and one search, with its board and its execution."""
+    grid = FILE["grid"] | {"pattern": {"equal": FILE["grid"]["pattern"]["equal"]}, "algorithm": ["fedavg"]}
+    search = FILE["search"] | {"seeds": [1000]}
+    content = FILE | {"grid": grid, "search": search, "trial": FILE["trial"] | changes}
     (folder / "small.yaml").write_text(dumped(content))
     board = Board.read(str(folder / "small.yaml"))
     own = Method("fedavg", "fedavg", board.space("fedavg", "fedavg"))
@@ -508,7 +511,7 @@ def test_damaged_results_are_not_entered(tmp_path):
 def test_final_runs_that_were_shorter_before_have_the_curve_of_one_run(tmp_path):
     """The last rounds of the shorter one are evaluated, too. Trials with momentum run alone and go on."""
     changes = {"local": FILE["trial"]["local"] | {"momentum": 0.5}, "evaluation": {"every": 4, "splits": ["test"]}}
-    board, own, plan, execution = small_entry(tmp_path, FILE | {"trial": FILE["trial"] | changes})
+    board, own, plan, execution = small_entry(tmp_path, **changes)
     run_jobs([job for jobs in plan.samples.values() for job in jobs], execution)
     for job in (job for jobs in plan.finals.values() for job in jobs):
         simulate(job.trial.model_copy(update={"rounds": 6}), folder=job.folder.path)
