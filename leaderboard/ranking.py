@@ -20,7 +20,7 @@ CONDITIONS = ("clock", "participation", "task", "rounds")
 """Rows compete if these settings and their options are equal."""
 
 OF_PANEL = frozenset({"task", "participation", "clock", METHOD, "local", "server", "analysis"})
-"""FlatSettings that tell the trials of panels apart."""
+"""Settings that tell the trials of panels apart."""
 
 
 @dataclass(frozen=True)

@@ -23,14 +23,12 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from functools import cache, cached_property
 from importlib.metadata import version
-from itertools import count
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from filelock import FileLock, Timeout
-from yaml import YAMLError
 
 from rollcall.benchmark.config.digest import flatten
 from rollcall.benchmark.config.errors import SettingError
@@ -212,11 +210,9 @@ class RunFolder:
         with self.locked():
             self.verify()
             before = self.status
-            if before.get("signature", {}).pop("settings", None):  # a kill below must not leave it with other settings
+            if before.get("signature", {}).pop("settings", None):  # a kill may come before the new ones are signed
                 self._write(lasting=True, **before)
             self.save_settings(trial)
-            if "signature" in before:
-                before["signature"]["settings"] = self._digest_of_settings()
             self.error_file.unlink(missing_ok=True)
             for scratch in self.path.glob("*.new"):  # of `replacing`, in a process that was killed
                 scratch.unlink(missing_ok=True)
@@ -369,8 +365,10 @@ class RunFolder:
         for number, line in enumerate(lines, start=1):
             try:
                 row = json.loads(line)
-                _check_row(row)
-            except (ValueError, TypeError, KeyError, AttributeError):
+                is_row = "round" in row and all(isinstance(value, int | float) for value in row.values())
+            except (ValueError, TypeError, AttributeError):
+                is_row = False
+            if not is_row:
                 if number == len(lines) and not line.endswith(b"\n"):  # a running process writes it, or one died
                     break
                 raise Damaged(self.metrics, f"line {number} is not an evaluation") from None
@@ -514,94 +512,29 @@ def fault_of_checkpoint(file: Path, trial: str) -> str:
     """
     import torch  # takes seconds, which readers of the status need not wait for
 
-    fault = fault_of_archive(file)
-    if not fault:
-        try:
-            content = torch.load(file, map_location="cpu", weights_only=True, mmap=True)
-        except Exception as error:  # an unpickling error of many kinds
-            return f"torch.load refuses it: {str(error).splitlines()[0]}"
-        if not (isinstance(content, dict) and {"global_step", "state_dict"} <= content.keys()):
-            return "not a checkpoint of a run"
-        fault = "of another trial" if trial and content.get("trial", trial) != trial else ""
-    return fault
+    if fault := fault_of_archive(file):
+        return fault
+    try:
+        content = torch.load(file, map_location="cpu", weights_only=True, mmap=True)
+    except Exception as error:  # an unpickling error of many kinds
+        return f"torch.load refuses it: {str(error).splitlines()[0]}"
+    if not (isinstance(content, dict) and {"global_step", "state_dict"} <= content.keys()):
+        return "not a checkpoint of a run"
+    return "of another trial" if trial and content.get("trial", trial) != trial else ""
 
 
 def fault_of_models(file: Path, trial: str) -> str:
     """The fault of model.npz of a trial with this digest, if it is known; empty if there is none."""
-    fault = fault_of_archive(file)
-    if not fault:
-        with np.load(file) as arrays:
-            try:
-                model, server, of = arrays["model"], arrays["server"], str(arrays.get("trial", trial))
-            except (KeyError, ValueError):
-                return "without `model` and `server`"
-        if not (model.dtype.kind == server.dtype.kind == "f" and model.ndim == 1 and model.shape == server.shape):
-            return "without two models of one size"
-        fault = "of another trial" if trial and of != trial else ""
-    return fault
-
-
-class Finding(NamedTuple):
-    """A damaged file or folder, which must be set aside, and what happens then."""
-
-    path: Path
-    problem: str
-    advice: str
-
-
-def examine(folder: Path) -> list[Finding]:
-    """What is damaged in a run folder; nothing in the folder of a trial that runs now."""
-    run = RunFolder(folder)
-    if run.in_use:
-        return []
-
-    def lost(reason: str) -> list[Finding]:
-        return [Finding(folder, f"metrics.jsonl: {reason}", "lost evaluations; the trial runs again from round 0")]
-
-    findings, again = [], "the next run writes it again"
-    for file in (run.status_file, run.metrics, run.settings, run.checkpoint, folder / "model.npz"):
-        if file.is_dir():
-            return [Finding(file, "a folder", "run the trial again")]
-    try:
-        run.rows()
-    except Damaged as damage:
-        return lost(damage.reason)
-    try:
-        is_mapping = not run.settings.exists() or isinstance(parsed(run.settings.read_text()), dict)
-    except (YAMLError, ValueError):  # not YAML, a key twice, or not UTF-8
-        is_mapping = False
-    if not is_mapping:
-        findings.append(Finding(run.settings, "not a YAML mapping", again))
-    try:
-        status = run.status
-    except Damaged as damage:
-        return [*findings, Finding(damage.file, damage.reason, again)]
-    if is_mapping and run.settings.exists() and (fault := run.altered_settings()):
-        findings.append(Finding(run.settings, fault, again))
-    digest, model = status.get("digest", ""), folder / "model.npz"
-    if run.checkpoint.exists() and (fault := fault_of_checkpoint(run.checkpoint, digest)):
-        findings.append(Finding(run.checkpoint, fault, "the next run starts from round 0"))
-    if fault := run.altered():
-        return lost(fault)
-    if "analysis" not in status.get("settings", {}):
-        missing = "missing" if status.get("finished") else ""
-        if fault := fault_of_models(model, digest) if model.exists() else missing:
-            said = "finished" if status.get("finished") else status.get("state")
-            advice = "the next run continues from the checkpoint and writes both files again"
-            findings.append(Finding(run.status_file, f"it says {said}, but model.npz is {fault}", advice))
-    return findings
-
-
-def set_aside(path: Path) -> Path:
-    """Rename a file or folder to NAME.damaged, with a number if there is one already; returns the new path."""
-    names = (path.with_name(f"{path.name}{ASIDE}{number or ''}") for number in count())
-    return path.rename(next(aside for aside in names if not aside.exists()))
-
-
-def _check_row(row: Any) -> None:
-    """Raise an error unless a line of metrics.jsonl is an evaluation."""
-    if not isinstance(row["round"], int | float) or not all(isinstance(value, int | float) for value in row.values()):
-        raise TypeError
+    if fault := fault_of_archive(file):
+        return fault
+    with np.load(file) as arrays:
+        try:
+            model, server, of = arrays["model"], arrays["server"], str(arrays.get("trial", trial))
+        except (KeyError, ValueError):
+            return "without `model` and `server`"
+    if not (model.dtype.kind == server.dtype.kind == "f" and model.ndim == 1 and model.shape == server.shape):
+        return "without two models of one size"
+    return "of another trial" if trial and of != trial else ""
 
 
 def _digest(content: bytes) -> str:

@@ -161,7 +161,7 @@ class Entry(Part):
         for name, text in source.items():
             if Path(name).name != name or name == ".." or "\0" in name:
                 raise ValueError(f"source: {name!r} is not the name of a file")
-            text.encode()
+            text.encode()  # fails for what UTF-8 does not have
         return source
 
     @property

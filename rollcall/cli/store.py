@@ -14,7 +14,8 @@ from rollcall.benchmark.config.errors import SettingError
 from rollcall.benchmark.config.experiment import names
 from rollcall.benchmark.config.grid import grid_points
 from rollcall.benchmark.config.text import command, counted, strict_json
-from rollcall.benchmark.federation.run_folder import RunFolder, examine, remove, run_folders, set_aside
+from rollcall.benchmark.federation.damage import examine, set_aside
+from rollcall.benchmark.federation.run_folder import RunFolder, remove, run_folders
 from rollcall.benchmark.sweep.progress import need_store, read
 from rollcall.benchmark.sweep.run import file_of_runs
 from rollcall.cli import options as opt

@@ -17,7 +17,8 @@ from runs import Asked, rounds_in
 
 from rollcall import SettingError, Trial, load, simulate
 from rollcall.benchmark.federation import run_folder
-from rollcall.benchmark.federation.run_folder import Damaged, RunFolder, examine, set_aside
+from rollcall.benchmark.federation.damage import examine, set_aside
+from rollcall.benchmark.federation.run_folder import Damaged, RunFolder
 from rollcall.benchmark.process import Interrupted
 from rollcall.benchmark.sweep.jobs import Job, check, run_job
 from rollcall.benchmark.sweep.run import Execution

@@ -9,7 +9,7 @@ from torch import nn
 from rollcall import SettingError, load, simulate
 from rollcall.benchmark.config.choice import Choice
 from rollcall.benchmark.config.trial import Trial
-from rollcall.benchmark.federation.run_folder import examine
+from rollcall.benchmark.federation.damage import examine
 from rollcall.tasks import TASKS
 
 TASK = {"name": "digits", "clients": 6, "partition": "iid", "model": "linear"}
