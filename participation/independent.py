@@ -146,6 +146,7 @@ class Active(IndependentRounds):
         super().__init__(population)
         self.p_draw = self.p = resolve(probability, population)
         self.redraw = redraw_if_empty
+        self.independent = not redraw_if_empty
         if redraw_if_empty and not self.p_draw.any():
             raise ValueError("redraw_if_empty: True is not allowed; a probability must be above 0")
         if redraw_if_empty:

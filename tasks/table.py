@@ -100,7 +100,7 @@ def table(
 
 
 def _rows(file: str, label: str, client: str, features: Sequence[str] | None) -> pd.DataFrame:
-    """The columns of the task; the index is the line of a text file, or the number of the row from 1."""
+    """The columns of the task; the index is the number of the row, from 1 and without the head."""
     path = _path(file)
     try:
         if any(ending in TEXT for ending in path.suffixes):
@@ -116,12 +116,11 @@ def _rows(file: str, label: str, client: str, features: Sequence[str] | None) ->
                 raise ValueError(f"it has two columns {twice[0]!r}")
             if features is None and (head == "").any():
                 raise ValueError("it has a column without a name, such as the index of pandas; name the `features`")
-            rows.index += 2
         else:
             rows = pd.read_feather(path) if path.suffix == ".feather" else pd.read_parquet(path)
-            rows.index = pd.RangeIndex(1, len(rows) + 1)
     except (OSError, ValueError, ImportError, EOFError, BadZipFile, LZMAError, zlib.error) as error:
         raise ValueError(f"file: {file!r} is not allowed; must be a readable table: {error}") from None
+    rows.index = pd.RangeIndex(1, len(rows) + 1)
     rows.columns = rows.columns.astype(str).str.strip()
     columns = [column for column in rows if column not in (label, client)] if features is None else list(features)
     for option, column in (("label", label), ("client", client), *(("features", name) for name in columns)):
@@ -155,8 +154,8 @@ def _numbers(column: "pd.Series[Any]", file: str, remedy: str) -> "pd.Series[Any
     if wrong.any():
         row = int(np.flatnonzero(wrong)[0])
         raise ValueError(
-            f"file: {file!r}: {column.name} has {(~wrong).sum():,} numbers, and {str(column.iloc[row])!r} in line or "
-            f"row {column.index[row]}; correct it, {remedy}"
+            f"file: {file!r}: {column.name} has {(~wrong).sum():,} numbers, and {str(column.iloc[row])!r} in row "
+            f"{column.index[row]} of the data; correct it, {remedy}"
         )
     return numbers.astype(np.float64)
 

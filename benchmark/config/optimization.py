@@ -140,7 +140,8 @@ class Server(Settings):
 
     def options(self) -> dict[str, Any]:
         """The arguments of one of the suite's optimizers besides the parameters and `lr`."""
-        return {option: getattr(self, option) for option in OPTIONS.get(self.label, ())}
+        own = () if isinstance(self.optimizer, Choice) else OPTIONS[self.optimizer]
+        return {option: getattr(self, option) for option in own}
 
     @property
     def label(self) -> str:

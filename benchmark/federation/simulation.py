@@ -27,7 +27,7 @@ from rollcall.benchmark.config.digest import from_copies, own_code
 from rollcall.benchmark.config.errors import SettingError, at
 from rollcall.benchmark.config.trial import Trial
 from rollcall.benchmark.engines import FlatTask, float32_products, kernels_of_one_thread
-from rollcall.benchmark.federation.build import PRECISIONS, build, copied, device_of
+from rollcall.benchmark.federation.build import PRECISIONS, build, copied, device_of, objective
 from rollcall.benchmark.federation.module import Federation
 from rollcall.benchmark.federation.run_folder import Damaged, RunFolder, replacing
 from rollcall.benchmark.process import Interrupted, stop_requests
@@ -77,7 +77,9 @@ class Result:
             SettingError: the task cannot be built here.
         """
         with at("task"):
-            task: Task = copied(self.trial.task.build(self.trial.seed)[0])  # it may be the user's own
+            task, data = self.trial.task.build(self.trial.seed)
+            task = copied(task)  # it may be the user's own
+        task.weigh(objective(self.trial, data), data)
         flat = FlatTask(task.to(PRECISIONS[self.trial.numerics.dtype].dtype))
         flat.move(torch.from_numpy(self.model))
         for name, buffer in zip(flat.buffer_names, flat.buffers_(), strict=True):

@@ -248,14 +248,19 @@ def run_job(
         return ""
     except (Damaged, Refused) as error:  # the folder keeps its status
         return "" if run.in_use else str(error)  # another process makes its rounds
-    except SettingError as error:  # a line for the user
+    except SettingError as error:
         run.fail(str(error), f"{error}\n", trial)
-        return str(error)
+        return message_of(error)
     except (Exception, SystemExit) as error:
         if not run.error_file.exists():  # the run failed before it started
             run.fail(f"{type(error).__name__}: {error}", traceback.format_exc(), trial)
-        return f"{contributed_line(error)}{type(error).__name__}: {error}"
+        return message_of(error)
     return ""
+
+
+def message_of(error: BaseException) -> str:
+    """What ended a run, in a line for the user: a refusal as it is, or the line of the user's code and the error."""
+    return str(error) if isinstance(error, SettingError) else f"{contributed_line(error)}{type(error).__name__}: {error}"
 
 
 def run_inline(jobs: Iterable[Job], checkpoint_every: timedelta = CHECKPOINT_EVERY) -> tuple[dict[str, str], bool]:

@@ -29,7 +29,7 @@ from rollcall.benchmark.federation.module import Federation
 from rollcall.benchmark.federation.run_folder import InUse
 from rollcall.benchmark.federation.simulation import Records, quiet
 from rollcall.benchmark.process import Interrupted, free_cycles, stop_requests
-from rollcall.benchmark.sweep.jobs import Job, run_inline
+from rollcall.benchmark.sweep.jobs import Job, message_of, run_inline
 from rollcall.tasks import evaluating
 
 AT_ONCE = 96
@@ -73,7 +73,7 @@ def shared(trial: Trial) -> str:
     if alone or trial.clock is not None or trial.local.momentum or trial.evaluation.weights:
         return ""
     local = trial.local.model_dump(mode="json", exclude={"lr", "schedule"}, fallback=str)
-    same = {"task": trial.task, "participation": trial.participation, "seed": trial.seed}
+    same = {"task": trial.task, "target": trial.target, "participation": trial.participation, "seed": trial.seed}
     return digest(same | {"local": local, "dtype": trial.numerics.dtype, "device": trial.numerics.device})
 
 
@@ -120,7 +120,7 @@ class Seat(Engine):
         except (Interrupted, InUse):  # another process runs it
             pass
         except (Exception, SystemExit) as error:  # SystemExit: a part of the user called sys.exit
-            self.error = f"{type(error).__name__}: {error}"
+            self.error = message_of(error)
         self.asked.put(None)
         self.asked.put(None)  # a second Ctrl-C may lose one
 

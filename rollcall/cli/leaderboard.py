@@ -66,8 +66,9 @@ def leaderboard(
     as many rounds and seeds. For other experiments it is a ranking of your own runs, or else of the kept ones; with
     --against or --overall the kept runs of other cells count too, under the same conditions and after as many rounds.
     """
-    if as_json and form is not None:
-        raise SettingError("--format is not allowed with --json; leave one of them out")
+    for option, given in {"--format": form, "--html": html}.items():
+        if as_json and given is not None:
+            raise SettingError(f"{option} is not allowed with --json; leave one of them out")
     from rollcall.leaderboard import leaderboards, render
     from rollcall.leaderboard.paper.reproduction import Judged
     from rollcall.leaderboard.paper.sentences import claims_list

@@ -169,8 +169,11 @@ def test_the_marginals_of_the_first_n_before_a_deadline():
 def test_the_shares_of_clients_that_are_not_independent_are_not_known():
     available = MODELS["group_events"](Population(10))
     assert Clocked(Population(10), available, np.ones(10), deadline=5.0).share is None
-    independent = MODELS["bernoulli"](Population(10), probability=0.5)
-    assert Clocked(Population(10), independent, np.ones(10), deadline=5.0).share is not None
+    redrawn = MODELS["active"](Population(10), probability=0.5, redraw_if_empty=True)
+    assert Clocked(Population(10), redrawn, np.ones(10), deadline=5.0).share is None
+    for name in ("bernoulli", "active"):
+        independent = MODELS[name](Population(10), probability=0.5)
+        assert Clocked(Population(10), independent, np.ones(10), deadline=5.0).share is not None
 
 
 def test_the_marginals_of_the_first_n_without_the_clients_without_samples():

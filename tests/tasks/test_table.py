@@ -146,14 +146,14 @@ def test_clients_are_named_as_they_are_written(tmp_path, name):
 @pytest.mark.parametrize(
     ("columns", "options", "complaint"),
     [
-        ({"x": with_one(range(40), 3, "n/k")}, {}, "x has 39 numbers, and 'n/k' in line or row 5; correct it, leave x out of"),
+        ({"x": with_one(range(40), 3, "n/k")}, {}, "x has 39 numbers, and 'n/k' in row 4 of the data; correct it, leave x out of"),
         ({"x": with_one(range(40), 3, "")}, {}, "has missing values in x; fill them"),
         ({"site": with_one(["a"] * 40, 3, "")}, {}, "has missing values in site"),
         ({"x": [f"{i % 4},37" for i in range(40)]}, {}, "x has '0,37'; write numbers as 0.37, leave x out"),
         ({"note": [f"case {i}" for i in range(40)]}, {}, "note has 40 different texts in 40 rows, which would be a feature each"),
         ({"y": WHOLE}, {}, "outcome: is missing; y has 40 different whole numbers"),
         ({"y": np.arange(40) % 3}, {}, "outcome: is missing; y has 3 different whole numbers"),
-        ({"y": with_one(WHOLE / 7, 0, "none")}, {}, "y has 39 numbers, and 'none' in line or row 2; correct it, or set outcome"),
+        ({"y": with_one(WHOLE / 7, 0, "none")}, {}, "y has 39 numbers, and 'none' in row 1 of the data; correct it, or set outcome"),
         ({"y": ["yes", "no"] * 20}, {"outcome": "amounts"}, "outcome: 'amounts' is not allowed; y has no numbers"),
         ({"y": ["yes"] * 40}, {}, "label: 'y' is not allowed; it has one value only, 'yes'"),
         ({}, {"features": []}, "must have a column to predict y from"),
@@ -163,6 +163,14 @@ def test_clients_are_named_as_they_are_written(tmp_path, name):
 def test_what_is_never_guessed(tmp_path, columns, options, complaint):
     with pytest.raises(ValueError, match=complaint):
         numbered(tmp_path, columns, **options)
+
+
+def test_blank_lines_do_not_count_as_rows(tmp_path):
+    """They are no rows, so a line number would be wrong after one."""
+    rows = [f"{i},{i % 2},a" for i in range(6)]
+    (tmp_path / "own.csv").write_text("\n".join(["x,y,site", rows[0], "", *rows[1:3], "oops,1,a", *rows[3:]]))
+    with pytest.raises(ValueError, match=r"'oops' in row 4 of the data"):
+        table(0, file=str(tmp_path / "own.csv"), label="y", client="site", at_least=1)
 
 
 def test_numbers_as_categories_a_constant_and_a_client_without_samples(tmp_path):

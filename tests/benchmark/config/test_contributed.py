@@ -57,6 +57,16 @@ def test_file_module_and_object_are_the_same_trial(own, tmp_path):
     assert set(moved.round()) <= {0, 1, 2}
 
 
+def test_ones_own_optimizer_with_the_name_of_the_suites_has_no_option_of_it(tmp_path):
+    file = tmp_path / "mine.py"
+    file.write_text("import torch\n\n\ndef sgd(params, lr):\n    return torch.optim.SGD(params, lr)\n")
+    settings = {"task": QUADRATIC, "algorithm": "fedavg", "rounds": 2}
+    with pytest.raises(SettingError, match=r"^server\.momentum: 0\.9 is not allowed with sgd; must be left out"):
+        Trial.read(settings | {"server": {"optimizer": f"{file}:sgd", "momentum": 0.9}})
+    own = simulate(settings | {"server": {"optimizer": f"{file}:sgd", "lr": 0.5}})
+    assert np.array_equal(own.server, simulate(settings | {"server": {"lr": 0.5}}).server)
+
+
 @pytest.mark.parametrize(
     ("options", "mean"), [({}, (1 + 0.5 + 1 / 3) / 3), ({"period": 2}, 0.75), ({"period": 0}, None)]
 )

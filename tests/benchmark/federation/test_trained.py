@@ -50,6 +50,17 @@ def test_predictions_of_the_module_give_the_recorded_metrics(trial):
     assert np.array_equal(vector.numpy(), result.model)
 
 
+def test_the_module_has_the_weights_of_the_objective():
+    """alpha = (1/2, 1/2, 0) on targets 0, 10 and 20: the optimum is 5, by equal weights 10."""
+    task = {"name": "quadratic", "targets": np.array([[0.0], [10.0], [20.0]])}
+    trial = {"task": task, "target": np.array([1.0, 1.0, 0.0]), "participation": "full", "algorithm": "fedavg"}
+    result = simulate(trial | {"rounds": 3, "local": {"steps": 1, "lr": 0.1}, "numerics": {"dtype": "float64"}})
+    batch = result.trial.task.build(0)[1].splits["train"]
+    distance = result.module().metrics(tuple(column.double() for column in batch))["distance"].item()
+    assert distance == pytest.approx(abs(result.model[0] - 5), rel=1e-12)
+    assert distance == pytest.approx(result.history["train/distance"].iloc[-1], rel=1e-12)
+
+
 def test_the_buffers_are_in_the_run_folder(tmp_path):
     trial, folder = with_batchnorm(), tmp_path / "run"
     returned = simulate(trial, folder=folder)

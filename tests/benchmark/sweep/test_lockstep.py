@@ -9,7 +9,7 @@ from rollcall.benchmark.federation.run_folder import RunFolder
 from rollcall.benchmark.federation.simulation import simulate
 from rollcall.benchmark.process import Interrupted
 from rollcall.benchmark.sweep import lockstep
-from rollcall.benchmark.sweep.jobs import Job
+from rollcall.benchmark.sweep.jobs import Job, run_inline
 from rollcall.benchmark.sweep.lockstep import run_group, run_lockstep, shared
 from rollcall.tasks import supervised
 
@@ -49,6 +49,24 @@ def test_one_that_diverges_or_fails_does_not_stop_the_others(tmp_path):
     assert jobs[1].folder.status["diverged"] == simulate(wild).diverged
 
 
+FAULTY = """
+from rollcall.algorithms import FedAvg
+
+
+class Faulty(FedAvg):
+    def round(self, state, x, call, work):
+        return x[call.t + 10 ** 9], state
+"""
+
+
+def test_a_failure_names_the_line_of_ones_own_code_as_a_run_alone_does(tmp_path):
+    (tmp_path / "faulty.py").write_text(FAULTY)
+    jobs = [Job(trial(f"{tmp_path / 'faulty.py'}:Faulty", 0.1), f"{way}", tmp_path) for way in ("together", "alone")]
+    (errors, _), (expected, _) = run_lockstep(jobs[:1]), run_inline(jobs[1:])
+    assert errors == expected
+    assert "faulty.py:7: IndexError: " in str(errors)
+
+
 def test_a_trial_that_another_process_has_run_meanwhile_is_left_alone(tmp_path, monkeypatch):
     jobs = [Job(trial("fedavg", rate), "together", tmp_path) for rate in (0.1, 0.2)]
     status = []
@@ -82,7 +100,8 @@ def test_a_group_leaves_no_models_in_memory(tmp_path):
 
 def test_trials_with_other_data_or_participation_do_not_run_together():
     one = trial("fedavg", 0.1)
-    others = [{"seed": 4}, {"participation": "full"}, {"numerics": {"dtype": "float32"}}]
+    others = [{"seed": 4}, {"participation": "full"}, {"numerics": {"dtype": "float32"}}, {"target": "samples"}]
+    others.append({"target": np.arange(1.0, 6.0)})
     assert all(shared(trial("mifa", 0.3, **other)) != shared(one) for other in others)
     assert shared(trial("mifa", 0.3, rounds=7)) == shared(one)
 
