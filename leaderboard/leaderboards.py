@@ -13,6 +13,7 @@ from rollcall.benchmark.config.experiment import Report
 from rollcall.benchmark.config.grid import grid_points
 from rollcall.benchmark.config.metric import Metric
 from rollcall.benchmark.config.text import counted
+from rollcall.benchmark.federation.run_folder import replacing
 from rollcall.leaderboard import render
 from rollcall.leaderboard.cells import cells, key_of, own_methods, planned_rounds, searches, with_own_methods
 from rollcall.leaderboard.paper.claims import ClaimResult
@@ -71,7 +72,8 @@ def written(folder: Path, stem: str, texts: Mapping[str, str], chart: "alt.Conca
         for file in names:
             render.clear(file)
         for file, text in files.items():
-            file.write_text(text, encoding="utf-8")
+            with replacing(file) as scratch:
+                scratch.write_text(text, encoding="utf-8")
         save(chart, *figures)
     except OSError as error:
         told = f"the files cannot be written ({error.strerror}); choose a folder with --to DIR"

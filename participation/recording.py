@@ -60,20 +60,25 @@ def record(model: Participation, rounds: int) -> Bool[np.ndarray, "T m"]:
 def write(mask: Bool[np.ndarray, "T m"], path: str | Path) -> None:
     """Write a mask, true where a client is active, so that `trace` replays it; the ending of the path is the format."""
     path = Path(path)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    if path.suffix == ".npy":
-        np.save(path, mask)
-    elif path.suffix == ".npz":
-        np.savez_compressed(path, mask=mask)
-    elif path.suffix in (".csv", ".parquet"):
-        t, client = np.nonzero(mask)
-        empty = np.flatnonzero(~mask.any(axis=1))
-        clients = pd.array([*client, *([pd.NA] * len(empty))], dtype="Int64")
-        table = pd.DataFrame({"round": np.concatenate([t, empty]), "client": clients})
-        table = table.sort_values(["round", "client"], kind="stable")
-        (table.to_csv if path.suffix == ".csv" else table.to_parquet)(path, index=False)
-    else:
+    if path.suffix not in (".npy", ".npz", ".csv", ".parquet"):
         raise ValueError(f"{str(path)!r} is not allowed; must be a .npy, .npz, .csv or .parquet file")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    scratch = path.with_name(f".{os.getpid()}.{path.name}")  # a full disk would leave a part, which can be read
+    try:
+        if path.suffix == ".npy":
+            np.save(scratch, mask)
+        elif path.suffix == ".npz":
+            np.savez_compressed(scratch, mask=mask)
+        else:
+            t, client = np.nonzero(mask)
+            empty = np.flatnonzero(~mask.any(axis=1))
+            clients = pd.array([*client, *([pd.NA] * len(empty))], dtype="Int64")
+            table = pd.DataFrame({"round": np.concatenate([t, empty]), "client": clients})
+            table = table.sort_values(["round", "client"], kind="stable")
+            (table.to_csv if path.suffix == ".csv" else table.to_parquet)(scratch, index=False)
+        scratch.replace(path)
+    finally:
+        scratch.unlink(missing_ok=True)
 
 
 def named(name: str | Path) -> Path | None:

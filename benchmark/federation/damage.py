@@ -47,6 +47,9 @@ def examine(folder: Path) -> list[Finding]:
         return [*findings, Finding(damage.file, damage.reason, again)]
     if is_mapping and run.settings.exists() and (fault := run.altered_settings()):
         findings.append(Finding(run.settings, fault, again))
+    if run.settings.exists() and (fault := run.altered_copies()):
+        copies = folder / "source"
+        findings.append(Finding(copies if copies.exists() else run.settings, f"copies in source/ {fault}", again))
     digest, model = status.get("digest", ""), folder / "model.npz"
     if run.checkpoint.exists() and (fault := fault_of_checkpoint(run.checkpoint, digest)):
         findings.append(Finding(run.checkpoint, fault, "the next run starts from round 0"))

@@ -49,6 +49,11 @@ UPDATE = 1.0
 ASIDE = ".damaged"
 """Part of the name of a file or folder that was set aside."""
 
+SCRATCH = ".new"
+"""The ending of a file or folder that is not written yet."""
+
+ALTERED = "changed after the run wrote it"
+
 
 class InUse(SettingError):
     """Another process runs this trial."""
@@ -209,13 +214,11 @@ class RunFolder:
         """
         with self.locked():
             self.verify()
-            before = self.status
-            if before.get("signature", {}).pop("settings", None):  # a kill may come before the new ones are signed
-                self._write(lasting=True, **before)
+            before = self.reopen()
             self.save_settings(trial)
             self.error_file.unlink(missing_ok=True)
-            for scratch in self.path.glob("*.new"):  # of `replacing`, in a process that was killed
-                scratch.unlink(missing_ok=True)
+            for scratch in self.path.glob(f"*{SCRATCH}"):  # of a process that was killed
+                shutil.rmtree(scratch) if scratch.is_dir() else scratch.unlink(missing_ok=True)
             first = first_status(trial)
             begun = MADE_BY if self.checkpoint.exists() else ()  # what made the first rounds
             kept = {key: before[key] for key in (*COUNTED, "signature", *begun) if key in before}
@@ -238,6 +241,15 @@ class RunFolder:
                 raise
             self._update(**self._end, signature=self._signature())
 
+    def reopen(self) -> dict[str, Any]:
+        """Record that the run goes on, before its files change, as they are signed later. Returns the status."""
+        status = self.status
+        for key in ("settings", "copies"):
+            status.get("signature", {}).pop(key, None)
+        if status:
+            self._write(lasting=True, **status | {"state": "running"})
+        return status
+
     def altered(self) -> str:
         """The difference between metrics.jsonl and what status.json says of it; empty if there is none.
 
@@ -250,8 +262,7 @@ class RunFolder:
         ended = status.get("state") in ("finished", "diverged")
         if len(lines) < signed["rows"] or (ended and len(lines) > signed["rows"]):
             return f"it has {counted(len(lines), 'evaluation')}, and the run wrote {signed['rows']}"
-        same = _digest(b"".join(lines[: signed["rows"]])) == signed["metrics"]
-        return "" if same else "changed after the run wrote it"
+        return "" if _digest(b"".join(lines[: signed["rows"]])) == signed["metrics"] else ALTERED
 
     def verify(self) -> None:
         """Raise Damaged if metrics.jsonl is not as the run left it."""
@@ -263,14 +274,19 @@ class RunFolder:
         if not self.settings.is_file():
             return "missing"
         signed = self.status.get("signature", {}).get("settings")
-        return "changed after the run wrote it" if signed not in (None, self._digest_of_settings()) else ""
+        return ALTERED if signed not in (None, self._signed_settings()["settings"]) else ""
+
+    def altered_copies(self) -> str:
+        """The difference between source/ and what status.json says of it; empty if there is none, or not known."""
+        signed = self.status.get("signature", {}).get("copies")
+        return ALTERED if signed not in (None, self._signed_settings()["copies"]) else ""
 
     def restore_settings(self, trial: "Spec") -> None:
-        """Write trial.yaml of a run that ended again."""
+        """Write trial.yaml and the copies of a run that ended again."""
         self.save_settings(trial)
         status = self.status
         if "signature" in status:
-            status["signature"]["settings"] = self._digest_of_settings()
+            status["signature"] |= self._signed_settings()
             self._write(lasting=True, **status | {"updated": time.time()})  # MLflow copies it again
 
     def ends_with(self, **changes: Any) -> None:
@@ -401,7 +417,7 @@ class RunFolder:
 
     def save_settings(self, trial: "Spec") -> None:
         """Write trial.yaml once, so that a later start on a full disk cannot cut it off."""
-        with TemporaryDirectory(dir=self.path) as scratch:
+        with TemporaryDirectory(suffix=SCRATCH, dir=self.path) as scratch:
             trial.save(Path(scratch))
             for file in sorted(Path(scratch).rglob("*")):  # trial.yaml comes after the arrays and sources that it names
                 target = self.path / file.relative_to(scratch)
@@ -410,11 +426,14 @@ class RunFolder:
                 else:
                     file.replace(target)
 
-    def _digest_of_settings(self) -> str:
-        return _digest(self.settings.read_bytes())
+    def _signed_settings(self) -> dict[str, str]:
+        """The digests of trial.yaml and of the copies in source/."""
+        files = [file for file in sorted((self.path / "source").glob("*")) if file.is_file()]
+        copies = {file.name: _digest(file.read_bytes()) for file in files}
+        return {"settings": _digest(self.settings.read_bytes()), "copies": _digest(json.dumps(copies).encode())}
 
     def _signature(self, content: bytes | None = None) -> dict[str, Any]:
-        """The number of evaluations, and digests of them and of trial.yaml. From now on a power cut loses none of them.
+        """The number of evaluations, and digests of them and of the settings. A power cut loses none of them any more.
 
         Args:
             content: of metrics.jsonl; by default as it is.
@@ -431,7 +450,7 @@ class RunFolder:
         if (rows := whole.count(b"\n")) < self._rows:
             told = f"{self.metrics}: it has {counted(rows, 'evaluation')}, and the run wrote {self._rows}"
             raise SettingError(f"{told}; another process changed it. Rerun the command")
-        return {"rows": rows, "metrics": _digest(whole), "settings": self._digest_of_settings()}
+        return {"rows": rows, "metrics": _digest(whole)} | self._signed_settings()
 
     def _update(self, **changes: Any) -> None:
         clocks = {
@@ -483,15 +502,17 @@ def replacing(file: Path, lasting: bool = False) -> Iterator[Path]:
         file: to replace.
         lasting: whether a power cut must leave the old file or the new one, whole; this takes some milliseconds.
     """
-    scratch = file.with_name(f"{file.name}.{os.getpid()}.new")  # two processes may write it at once
+    scratch = file.with_name(f"{file.name}.{os.getpid()}{SCRATCH}")  # two processes may write it at once
     try:
         yield scratch
         if lasting:
             with scratch.open("rb") as written:
                 os.fsync(written.fileno())
         scratch.replace(file)
-    except BaseException:
+    except BaseException as error:
         scratch.unlink(missing_ok=True)
+        if isinstance(error, OSError) and error.filename in (None, str(scratch)):  # a full disk names none
+            error.filename = str(file)
         raise
 
 

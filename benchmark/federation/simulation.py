@@ -25,6 +25,7 @@ from lightning.pytorch.trainer.states import TrainerFn
 from rollcall.benchmark.config.base import load_yaml
 from rollcall.benchmark.config.digest import from_copies, own_code
 from rollcall.benchmark.config.errors import SettingError, at
+from rollcall.benchmark.config.source import source_at
 from rollcall.benchmark.config.trial import Trial
 from rollcall.benchmark.engines import FlatTask, float32_products, kernels_of_one_thread
 from rollcall.benchmark.federation.build import PRECISIONS, build, copied, device_of, objective
@@ -119,7 +120,7 @@ def simulate(
     trial = Trial.read(trial)
     run = None if folder is None else RunFolder(Path(folder))
     if run is not None and _has_result(run, trial):
-        if run.altered_settings():
+        if run.altered_settings() or run.altered_copies():
             run.restore_settings(trial)
         return _stored(run, trial)
     precision = PRECISIONS[trial.numerics.dtype]
@@ -186,6 +187,8 @@ def load(folder: Path | str, *, trust: bool = False) -> Result:
     settings = load_yaml(run.settings)
     if fault := run.altered_settings() or ("" if isinstance(settings, dict) else "not a YAML mapping"):
         raise Damaged(run.settings, fault)
+    if fault := run.altered_copies():
+        raise Damaged(run.path / "source", fault)
     if "analysis" in settings:
         raise SettingError(f"{run.path} is the run folder of an analysis, which trains no model; see its metrics.jsonl")
     if not (run.path / "model.npz").is_file():
@@ -196,10 +199,13 @@ def load(folder: Path | str, *, trust: bool = False) -> Result:
             f"{run.path} names code that is not the suite's: {', '.join(code)}. To run it, read {run.path / 'source'} "
             "and then say trust=True, or --trust"
         )
+    known, copies = run.status.get("sources", {}), run.path / "source"
+    for name, digest in known.items():  # before any of it runs
+        if not (copies / name).is_file() or source_at(copies / name).digest[:10] != digest:
+            raise SettingError(f"{copies / name} is not allowed; it is not the code of this run any more")
     trial = Trial.read(from_copies(settings, run.path))
-    known = run.status.get("sources", {}).values()
-    changed = [source.file for source in trial.sources if known and source.digest[:10] not in known]
-    if changed:
+    changed = [source.file for source in trial.sources if known and source.digest[:10] not in known.values()]
+    if changed:  # of a package
         raise SettingError(f"{changed[0]} is not allowed with {run.path}; it is not the code of this run any more")
     # A finished run that is being continued for more rounds keeps the model of the rounds that are done.
     return _stored(run, trial.model_copy(update={"rounds": run.finished or trial.rounds}))

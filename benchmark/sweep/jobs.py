@@ -16,7 +16,7 @@ from rollcall.benchmark.config.base import load_yaml
 from rollcall.benchmark.config.digest import digest, own_code
 from rollcall.benchmark.config.errors import SettingError, at, listed
 from rollcall.benchmark.config.metric import Metric
-from rollcall.benchmark.config.source import Source, contributed_line, decoded
+from rollcall.benchmark.config.source import contributed_line, source_at
 from rollcall.benchmark.config.trial import Analysis, Trial
 from rollcall.benchmark.federation.build import build, content_of
 from rollcall.benchmark.federation.module import Federation
@@ -80,13 +80,16 @@ class Job:
         named = own_code(load_yaml(self.folder.settings)) if self.trial.sources else ()
         ran = self.folder.status.get("sources", {}).values()
         files = {Path(one.rpartition(":")[0]) for one in named if ".py:" in one}
-        is_other = (not one.is_file() or Source(str(one), decoded(one)).digest[:10] not in ran for one in files)
+        is_other = (not one.is_file() or source_at(one).digest[:10] not in ran for one in files)
         return bool(ran) and any(is_other)  # earlier versions recorded none
 
     def restore(self) -> None:
-        """Write trial.yaml of a run that ended again, if it is damaged or names files that were moved."""
-        if self.ended and not self.folder.in_use and (self.folder.altered_settings() or self.misses_file):
-            self.folder.restore_settings(self.trial)
+        """Write trial.yaml and source/ of a run that ended again, if damaged or if files that it names were moved."""
+        folder = self.folder
+        if not self.ended or folder.in_use:
+            return
+        if folder.altered_settings() or folder.altered_copies() or self.misses_file:
+            folder.restore_settings(self.trial)
 
 
 class Sweep:
@@ -260,7 +263,8 @@ def run_job(
 
 def message_of(error: BaseException) -> str:
     """What ended a run, in a line for the user: a refusal as it is, or the line of the user's code and the error."""
-    return str(error) if isinstance(error, SettingError) else f"{contributed_line(error)}{type(error).__name__}: {error}"
+    kind = "" if isinstance(error, SettingError) else f"{contributed_line(error)}{type(error).__name__}: "
+    return f"{kind}{error}"
 
 
 def run_inline(jobs: Iterable[Job], checkpoint_every: timedelta = CHECKPOINT_EVERY) -> tuple[dict[str, str], bool]:

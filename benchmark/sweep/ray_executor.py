@@ -9,7 +9,7 @@ import os
 import signal
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from copy import deepcopy
 from dataclasses import dataclass, field
 from itertools import count
@@ -45,7 +45,7 @@ from rollcall.benchmark.config.errors import SettingError
 from rollcall.benchmark.config.grid import read_trial
 from rollcall.benchmark.config.source import supply, told
 from rollcall.benchmark.federation.module import Federation
-from rollcall.benchmark.federation.run_folder import RunFolder, replacing
+from rollcall.benchmark.federation.run_folder import InUse, RunFolder, replacing
 from rollcall.benchmark.process import collect_garbage_seldom, keep_freed_memory, return_freed_memory, stop_requests
 from rollcall.benchmark.sweep.jobs import Job, run_job
 from rollcall.tasks.datasets import root
@@ -371,6 +371,7 @@ class _Attempt(tune.Callback, tune.Stopper):
         stopper: a copy of the user's.
         saved: whether all trials that were running then have ended.
         lost: why Ray was lost, if it was.
+        held: the locks of the run folders that it brings home, by name.
     """
 
     plan: Plan
@@ -383,6 +384,7 @@ class _Attempt(tune.Callback, tune.Stopper):
     saved: bool = False
     lost: str = ""
     looked: float = 0.0
+    held: dict[str, ExitStack] = field(default_factory=dict)
 
     def fit(self, space: Mapping[str, Any] | None, tuning: Mapping[str, Any]) -> ResultGrid | None:
         """Run Tune until all trials have ended, a stop is requested, or Ray is lost."""
@@ -446,6 +448,8 @@ class _Attempt(tune.Callback, tune.Stopper):
                 return None
             finally:
                 os.environ["TUNE_DISABLE_AUTO_CALLBACK_LOGGERS"] = loggers
+                for held in self.held.values():
+                    held.close()
 
     def _wait(self) -> None:
         """Give workers that are left a minute to save."""
@@ -454,7 +458,8 @@ class _Attempt(tune.Callback, tune.Stopper):
             sleep(0.5)
 
     def _in_use(self, config: Config) -> bool:
-        return any(RunFolder(self.home / name).in_use for name in self.plan.work(config).folders)
+        names = () if self.execution.storage else self.plan.work(config).folders  # there this process holds the locks
+        return any(RunFolder(self.home / name).in_use for name in names)
 
     def __getstate__(self) -> dict[str, Any]:
         # Tune saves its callbacks, to resume in a way we do not use; a live view cannot be saved.
@@ -482,16 +487,33 @@ class _Attempt(tune.Callback, tune.Stopper):
             return
         with TemporaryDirectory(prefix="rollcall-") as scratch:
             checkpoint.to_directory(scratch)
-            files = [file.relative_to(scratch) for file in Path(scratch).glob("*/**/*") if file.is_file()]
-            for file in sorted(files, key=lambda file: (file.name == "status.json", file)):
-                (self.home / file).parent.mkdir(parents=True, exist_ok=True)
-                with replacing(self.home / file) as target:
-                    copyfile(Path(scratch) / file, target)
-            for run in {file.parts[0] for file in files}:
-                if Path(run, "error.txt") not in files:
-                    (self.home / run / "error.txt").unlink(missing_ok=True)
+            for folder in sorted(path for path in Path(scratch).iterdir() if path.is_dir()):
+                with suppress(InUse):  # another process runs it
+                    self._bring_home(folder)
+
+    def _bring_home(self, folder: Path) -> None:
+        """Copy a run folder of a worker into the store, and hold its lock there until the trial ends."""
+        home = RunFolder(self.home / folder.name)
+        if folder.name not in self.held:
+            held = ExitStack()
+            held.enter_context(home.locked())
+            self.held[folder.name] = held
+        home.reopen()  # the driver may be killed between two files, so they come in the order of a run
+        files = [file.relative_to(folder) for file in folder.glob("**/*") if file.is_file() and file.name != "lock"]
+        late = {"last.ckpt": 1, "status.json": 2}
+        for file in sorted(files, key=lambda file: late.get(file.name, 0)):
+            (home.path / file).parent.mkdir(parents=True, exist_ok=True)
+            with replacing(home.path / file) as target:
+                copyfile(folder / file, target)
+        if Path("error.txt") not in files:
+            home.error_file.unlink(missing_ok=True)
+
+    def _release(self, trial: Any) -> None:
+        for name in self.plan.work(trial.config).folders:
+            self.held.pop(name, ExitStack()).close()
 
     def on_trial_complete(self, iteration: int, trials: list[Any], trial: Any, **_: Any) -> None:
+        self._release(trial)
         if error := (trial.last_result or {}).get("error"):
             self.errors[self.plan.work(trial.config).folders[0]] = error
 
@@ -502,6 +524,7 @@ class _Attempt(tune.Callback, tune.Stopper):
             self.execution.say(f"{name}  its process died; it resumes from its checkpoint ({retry})")
 
     def on_trial_error(self, iteration: int, trials: list[Any], trial: Any, **_: Any) -> None:
+        self._release(trial)
         if ray_died():
             return
         work, times = self.plan.work(trial.config), "once" if trial.num_failures == 1 else f"{trial.num_failures} times"

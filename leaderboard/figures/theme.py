@@ -17,6 +17,7 @@ import numpy as np
 import pandas as pd
 
 from rollcall.benchmark.config.errors import SettingError
+from rollcall.benchmark.federation.run_folder import replacing
 from rollcall.leaderboard.names import COLOURS, DASHES, SHAPES, Style
 
 WIDTH, HEIGHT = 240, 170
@@ -202,7 +203,9 @@ def save(chart: alt.ConcatChart, *paths: Path | str) -> None:
     svg = svg.replace(">", f">{about}", 1).replace("<svg ", '<svg role="img" ', 1)
     for file, ending in files.items():
         file.parent.mkdir(parents=True, exist_ok=True)
-        if ending == ".svg":
-            file.write_text(svg, encoding="utf-8")
-        else:
-            file.write_bytes(vl_convert.svg_to_pdf(text) if ending == ".pdf" else vl_convert.svg_to_png(text, scale=2))
+        with replacing(file) as scratch:
+            if ending == ".svg":
+                scratch.write_text(svg, encoding="utf-8")
+            else:
+                picture = vl_convert.svg_to_pdf(text) if ending == ".pdf" else vl_convert.svg_to_png(text, scale=2)
+                scratch.write_bytes(picture)

@@ -8,6 +8,7 @@ import typer
 from rollcall.benchmark.config.experiment import names
 from rollcall.benchmark.config.metric import COSTS
 from rollcall.benchmark.config.text import command, counted
+from rollcall.benchmark.federation.run_folder import replacing
 from rollcall.cli.options import STORE, Store, err, say, there, tracked
 from rollcall.leaderboard.paper.experiment import PaperExperiment
 
@@ -83,7 +84,8 @@ def report(
     of_findings = findings.findings(all_judged, *archives)
     texts = {reproduction.NAME: reproduction.reproduction(all_judged), findings.NAME: of_findings}
     for name, text in texts.items():
-        (to / name).write_text(text, encoding="utf-8")
+        with replacing(to / name) as scratch:
+            scratch.write_text(text, encoding="utf-8")
     for one in tracked([one for one in all_judged if one.ran], "figures"):
         if one.experiment.name in SHOWN or f"(pictures/{one.experiment.name}.svg)" in texts[findings.NAME]:
             save(paper_curves(one.experiment, one.ran), to / "pictures" / f"{one.experiment.name}.svg")

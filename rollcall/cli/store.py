@@ -15,7 +15,7 @@ from rollcall.benchmark.config.experiment import names
 from rollcall.benchmark.config.grid import grid_points
 from rollcall.benchmark.config.text import command, counted, strict_json
 from rollcall.benchmark.federation.damage import examine, set_aside
-from rollcall.benchmark.federation.run_folder import RunFolder, remove, run_folders
+from rollcall.benchmark.federation.run_folder import RunFolder, remove, replacing, run_folders
 from rollcall.benchmark.sweep.progress import need_store, read
 from rollcall.benchmark.sweep.run import file_of_runs
 from rollcall.cli import options as opt
@@ -177,7 +177,7 @@ def export(
     state = load(run, trust=trust).module().state_dict()
     file = Path(f"{run.resolve().name}.pt") if to is None else to
     file.parent.mkdir(parents=True, exist_ok=True)
-    with file.open("wb") as stream:
+    with replacing(file) as scratch, scratch.open("wb") as stream:
         torch.save(state, stream)
     numbers = sum(tensor.numel() for tensor in state.values())
     print(f"Wrote {file}: {counted(len(state), 'tensor')}, {counted(numbers, 'number')}.")

@@ -1,5 +1,8 @@
 """Recordings in every format, replayed; small files, with rounds computed by hand."""
 
+import errno
+from pathlib import Path
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -203,6 +206,19 @@ def test_a_written_mask_is_replayed(tmp_path, ending):
         {"csv.gz": table.to_csv, "json": table.to_json}[ending](file)
     for path in (file, str(file)):
         assert np.array_equal(record(Trace(Population(5), mask=path), 120), np.tile(mask, (2, 1)))
+
+
+def test_a_full_disk_leaves_no_part_of_a_recording(tmp_path, monkeypatch):
+    """A part of a table is a shorter recording."""
+
+    def half(self, path, **options):
+        Path(path).write_text("round,client\n0,1\n")
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(pd.DataFrame, "to_csv", half)
+    with pytest.raises(OSError, match="No space left"):
+        write(np.ones((4, 2), dtype=bool), tmp_path / "calls.csv")
+    assert not [*tmp_path.iterdir()]
 
 
 def test_times_of_any_unit_in_parquet(tmp_path):

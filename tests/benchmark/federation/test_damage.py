@@ -18,7 +18,7 @@ from runs import Asked, rounds_in
 from rollcall import SettingError, Trial, load, simulate
 from rollcall.benchmark.federation import run_folder
 from rollcall.benchmark.federation.damage import examine, set_aside
-from rollcall.benchmark.federation.run_folder import Damaged, RunFolder
+from rollcall.benchmark.federation.run_folder import Damaged, RunFolder, replacing
 from rollcall.benchmark.process import Interrupted
 from rollcall.benchmark.sweep.jobs import Job, check, run_job
 from rollcall.benchmark.sweep.run import Execution
@@ -89,8 +89,19 @@ def test_a_status_of_too_many_brackets_is_not_json(tmp_path):
 def test_what_a_killed_process_was_writing_is_removed(tmp_path):
     stopped(tmp_path, at=5)
     (tmp_path / "last.ckpt.99999.new").write_bytes(b"half")
+    (tmp_path / "tmpabc.new" / "source").mkdir(parents=True)
     assert is_whole(tmp_path)
     assert not [*tmp_path.glob("*.new")]
+
+
+def test_a_full_disk_keeps_the_earlier_file_and_names_it(tmp_path):
+    file = tmp_path / "table.md"
+    file.write_text("before")
+    with pytest.raises(OSError, match="No space left") as error, replacing(file):
+        full()
+    assert error.value.filename == str(file)
+    assert [one.name for one in tmp_path.iterdir()] == ["table.md"]
+    assert file.read_text() == "before"
 
 
 def test_the_model_of_a_diverged_run_is_examined(tmp_path):
@@ -349,3 +360,42 @@ def test_a_run_that_dies_as_it_is_continued_keeps_its_result(tmp_path, monkeypat
     assert "rounds: 20" in job.folder.settings.read_text()
     assert (examine(folder), [run.rounds for run in own(tmp_path, "mine")]) == ([], [10])
     assert is_whole(folder)
+
+
+class Stored:
+    """A checkpoint in a storage, with run folders."""
+
+    def __init__(self, folder):
+        self.folder = folder
+
+    def to_directory(self, folder):
+        shutil.copytree(self.folder, folder, dirs_exist_ok=True)
+
+
+@pytest.mark.parametrize("copied", range(5))
+def test_a_driver_killed_between_two_files_loses_no_result(copied, tmp_path, monkeypatch):
+    """A run of 10 rounds is continued to 20 elsewhere; some of its files have come home."""
+    ray_executor = pytest.importorskip("rollcall.benchmark.sweep.ray_executor")
+    home, away = tmp_path / "home" / "run", tmp_path / "away" / "run"
+    simulate(TRIAL | {"rounds": 10}, folder=home)
+    shutil.copytree(home, away)
+    with pytest.raises(Interrupted):
+        simulate(TRIAL, folder=away, checkpoint_every=timedelta(0), stop=Asked(7))
+    copy, done = ray_executor.copyfile, iter(range(99))
+
+    def copying(source, target):
+        if next(done) == copied:
+            raise KeyboardInterrupt
+        copy(source, target)
+
+    monkeypatch.setattr(ray_executor, "copyfile", copying)
+    attempt = ray_executor._Attempt(None, home.parent, Execution(storage="s"), bool, {})
+    with pytest.raises(KeyboardInterrupt):
+        attempt.on_checkpoint(0, [], None, Stored(away.parent))
+    assert RunFolder(home).state_now == "running"
+    for held in attempt.held.values():
+        held.close()
+    assert RunFolder(home).state_now == "interrupted"
+    assert examine(home) == []
+    assert RunFolder(home).finished == 10
+    assert is_whole(home)

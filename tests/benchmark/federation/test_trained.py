@@ -1,5 +1,7 @@
 """The trained model as a module: its predictions give what was recorded; buffers and the user's code in run folders."""
 
+import json
+
 import numpy as np
 import pytest
 import torch
@@ -9,7 +11,7 @@ from torch import nn
 from rollcall import SettingError, load, simulate
 from rollcall.benchmark.config.choice import Choice
 from rollcall.benchmark.config.trial import Trial
-from rollcall.benchmark.federation.damage import examine
+from rollcall.benchmark.federation.damage import examine, set_aside
 from rollcall.tasks import TASKS
 
 TASK = {"name": "digits", "clients": 6, "partition": "iid", "model": "linear"}
@@ -97,6 +99,36 @@ def test_foreign_code_runs_only_if_it_is_trusted(own_network):
     with pytest.raises(SettingError, match=r"names code that is not the suite's: .*net.py:network. To run it, read"):
         load(folder)
     assert examine(folder) == []  # without the code
+
+
+@pytest.mark.fault
+@pytest.mark.parametrize("signed", [True, False], ids=["signed", "of an earlier version"])
+@pytest.mark.parametrize("damage", ["changed", "gone"])
+def test_a_changed_copy_does_not_run_and_is_written_again(damage, signed, own_network, capsys):
+    """Nor does the user's file in its place."""
+    folder, accuracy = own_network
+    copy, file, said = folder / "source" / "net.py", folder.parent / "net.py", "print('IT RUNS')\n"
+    code = copy.read_text()
+    file.write_text(said + code)
+    if damage == "gone":
+        copy.unlink()
+    else:
+        copy.write_text(said + code)
+    if not signed:
+        status = json.loads((folder / "status.json").read_text())
+        del status["signature"]["copies"]
+        (folder / "status.json").write_text(json.dumps(status))
+    with pytest.raises(SettingError, match="changed after the run" if signed else "not the code of this run any more"):
+        load(folder, trust=True)
+    assert "IT RUNS" not in capsys.readouterr().out
+    if signed:
+        (finding,) = examine(folder)
+        set_aside(finding.path)
+        file.write_text(code)
+        task = {"name": "digits", "clients": 6, "model": f"{file}:network"}
+        simulate({"task": task, "algorithm": "fedavg", "rounds": 8}, folder=folder)  # it has ended
+        assert examine(folder) == []
+        assert measured(load(folder, trust=True).module())[1] == accuracy
 
 
 @pytest.mark.fault
