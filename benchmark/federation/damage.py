@@ -1,5 +1,6 @@
 """Damaged run folders: what is damaged in one, and setting it aside, for `rollcall doctor`."""
 
+from contextlib import suppress
 from itertools import count
 from pathlib import Path
 from typing import NamedTuple
@@ -7,7 +8,14 @@ from typing import NamedTuple
 from yaml import YAMLError
 
 from rollcall.benchmark.config.text import parsed
-from rollcall.benchmark.federation.run_folder import ASIDE, Damaged, RunFolder, fault_of_checkpoint, fault_of_models
+from rollcall.benchmark.federation.run_folder import (
+    ASIDE,
+    Damaged,
+    InUse,
+    RunFolder,
+    fault_of_checkpoint,
+    fault_of_models,
+)
 
 
 class Finding(NamedTuple):
@@ -20,9 +28,18 @@ class Finding(NamedTuple):
 
 def examine(folder: Path) -> list[Finding]:
     """What is damaged in a run folder; nothing in the folder of a trial that runs now."""
+    return [] if RunFolder(folder).in_use else _findings(folder)
+
+
+def set_aside(folder: Path) -> list[Path]:
+    """Rename what is damaged in a run folder; returns the new paths. Nothing in the folder of a trial that runs now."""
+    with suppress(InUse), RunFolder(folder).locked():  # a run may have begun or repaired it since it was examined
+        return [renamed(finding.path) for finding in _findings(folder)]
+    return []
+
+
+def _findings(folder: Path) -> list[Finding]:
     run = RunFolder(folder)
-    if run.in_use:
-        return []
 
     def lost(reason: str) -> list[Finding]:
         return [Finding(folder, f"metrics.jsonl: {reason}", "lost evaluations; the trial runs again from round 0")]
@@ -64,7 +81,7 @@ def examine(folder: Path) -> list[Finding]:
     return findings
 
 
-def set_aside(path: Path) -> Path:
+def renamed(path: Path) -> Path:
     """Rename a file or folder to NAME.damaged, with a number if there is one already; returns the new path."""
     names = (path.with_name(f"{path.name}{ASIDE}{number or ''}") for number in count())
     return path.rename(next(aside for aside in names if not aside.exists()))

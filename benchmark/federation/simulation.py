@@ -187,8 +187,6 @@ def load(folder: Path | str, *, trust: bool = False) -> Result:
     settings = load_yaml(run.settings)
     if fault := run.altered_settings() or ("" if isinstance(settings, dict) else "not a YAML mapping"):
         raise Damaged(run.settings, fault)
-    if fault := run.altered_copies():
-        raise Damaged(run.path / "source", fault)
     if "analysis" in settings:
         raise SettingError(f"{run.path} is the run folder of an analysis, which trains no model; see its metrics.jsonl")
     if not (run.path / "model.npz").is_file():
@@ -200,6 +198,8 @@ def load(folder: Path | str, *, trust: bool = False) -> Result:
             "and then say trust=True, or --trust"
         )
     known, copies = run.status.get("sources", {}), run.path / "source"
+    if fault := run.altered_copies():
+        raise Damaged(copies, fault)
     for name, digest in known.items():  # before any of it runs
         if not (copies / name).is_file() or source_at(copies / name).digest[:10] != digest:
             raise SettingError(f"{copies / name} is not allowed; it is not the code of this run any more")

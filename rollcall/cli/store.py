@@ -2,6 +2,7 @@
 
 import json
 from collections import Counter
+from contextlib import suppress
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
@@ -15,7 +16,7 @@ from rollcall.benchmark.config.experiment import names
 from rollcall.benchmark.config.grid import grid_points
 from rollcall.benchmark.config.text import command, counted, strict_json
 from rollcall.benchmark.federation.damage import examine, set_aside
-from rollcall.benchmark.federation.run_folder import RunFolder, remove, replacing, run_folders
+from rollcall.benchmark.federation.run_folder import InUse, RunFolder, remove, replacing, run_folders
 from rollcall.benchmark.sweep.progress import need_store, read
 from rollcall.benchmark.sweep.run import file_of_runs
 from rollcall.cli import options as opt
@@ -67,7 +68,7 @@ def doctor(
     folders = run_folders(store)
     findings = [finding for folder in folders for finding in examine(folder)]
     lines = [f"{finding.path}: {finding.problem}; {finding.advice}" for finding in findings]
-    lines += [f"set aside: {set_aside(finding.path)}" for finding in findings if fix]
+    lines += [f"set aside: {path}" for folder in folders for path in (set_aside(folder) if fix else ())]
     lines.append(f"{counted(len(folders), 'run folder')}, {len(findings)} damaged")
     if findings and not fix:
         lines.append(f"To set them aside: {command('doctor', store, '--fix')}")
@@ -94,7 +95,9 @@ def clean(
     home = store / named.home
     sharing = [other for name in names() if (other := PaperExperiment.read(name)).home == named.home]
     versions = [version for one in (named, *sharing) for version in (one, *map(one.as_, one.variants))]
-    stale = _stale(home, {point.digest for version in versions for point in grid_points(version)})
+    known = {point.digest for version in versions for point in grid_points(version)}
+    runs = [run for run in map(RunFolder, run_folders(home, below=False)) if not run.in_use]
+    stale = {run.path: reason for run in runs if (reason := _why_stale(run, known))}
     if not stale:
         print(f"Nothing to delete in {home}.")
         return
@@ -104,29 +107,27 @@ def clean(
     out.print(grid)
     chosen = [folder for folder, reason in stale.items() if unlisted or reason != UNLISTED]
     for folder in chosen if delete else ():
-        remove(folder)
-    done = f"{counted(len(chosen), 'run folder')} {'deleted' if delete else 'to delete with --yes'}"
+        with suppress(InUse), RunFolder(folder).locked():  # a run may have begun meanwhile
+            if _why_stale(RunFolder(folder), known) == stale[folder]:
+                remove(folder)
     left = len(stale) - len(chosen)
+    gone = [folder for folder in chosen if not (delete and folder.exists())]
+    done = f"{counted(len(gone), 'run folder')} {'deleted' if delete else 'to delete with --yes'}"
     more = f"; {left} more with --unlisted" if left else ""
     say(f"In {home}: {done}{more}")
 
 
-def _stale(home: Path, known: set[str]) -> dict[Path, str]:
-    """The run folders of trials without a known digest, and of those that failed without an earlier result.
+def _why_stale(run: RunFolder, known: set[str]) -> str:
+    """Why a run folder can go: its trial has no known digest, or failed without an earlier result; else empty.
 
     Damaged ones are left for `doctor`.
     """
-    stale = {}
-    for folder in run_folders(home, below=False):
-        run = RunFolder(folder)
-        try:
-            status = run.status
-            failed, digest = status["state"] == "failed" and not run.finished, status["digest"]
-        except (ValueError, KeyError):
-            continue
-        if not run.in_use and (digest not in known or failed):
-            stale[folder] = "failed" if digest in known else UNLISTED
-    return stale
+    try:
+        status = run.status
+        failed, digest = status["state"] == "failed" and not run.finished, status["digest"]
+    except (ValueError, KeyError):
+        return ""
+    return UNLISTED if digest not in known else "failed" if failed else ""
 
 
 def sync(

@@ -58,9 +58,17 @@ def test_a_damaged_file_is_found_and_set_aside(name, tmp_path):
         cut(folder / name)
     (finding,) = examine(folder)
     assert finding.path == folder / name
-    assert set_aside(finding.path) == folder / f"{name}.damaged"
+    assert set_aside(folder) == [folder / f"{name}.damaged"]
     assert examine(folder) == []
     assert is_whole(folder)
+
+
+def test_nothing_is_set_aside_in_a_run_that_began_meanwhile(tmp_path):
+    stopped(tmp_path)
+    cut(tmp_path / "last.ckpt")
+    with RunFolder(tmp_path).locked():
+        assert set_aside(tmp_path) == []
+    assert set_aside(tmp_path) == [tmp_path / "last.ckpt.damaged"]
 
 
 def test_a_status_without_settings_is_examined(tmp_path):
@@ -111,7 +119,7 @@ def test_the_model_of_a_diverged_run_is_examined(tmp_path):
     cut(tmp_path / "model.npz")
     (finding,) = examine(tmp_path)
     assert finding.problem.startswith("it says diverged, but model.npz is ")
-    set_aside(finding.path)
+    set_aside(tmp_path)
     assert simulate(trial, folder=tmp_path).diverged
     assert examine(tmp_path) == []
 
@@ -140,8 +148,7 @@ def test_without_a_good_checkpoint_the_run_says_so(tmp_path):
     cut(tmp_path / "last.ckpt")
     with pytest.raises(Damaged, match=r"last.ckpt is damaged .*rollcall doctor"):
         simulate(TRIAL, folder=tmp_path)
-    (finding,) = examine(tmp_path)
-    set_aside(finding.path)
+    assert len(set_aside(tmp_path)) == 1
     assert is_whole(tmp_path)
 
 
@@ -199,7 +206,7 @@ def test_altered_results_are_noticed(name, tmp_path, capsys):
     assert finding.path == folder
     assert own(tmp_path / "runs", "mine") == []
     assert f"left out: {folder}: metrics.jsonl: " in capsys.readouterr().err
-    set_aside(finding.path)
+    set_aside(folder)
     assert is_whole(folder)
 
 
@@ -214,7 +221,7 @@ def test_a_checkpoint_that_names_code_is_damaged(tmp_path):
     assert finding.path.name == "last.ckpt"
     assert finding.problem.startswith("torch.load refuses it: ")
     assert not os.path.exists("hostile")
-    set_aside(finding.path)
+    set_aside(tmp_path)
     assert is_whole(tmp_path)
 
 
@@ -244,8 +251,7 @@ def test_a_status_without_its_state_is_damaged(tmp_path):
     (tmp_path / "status.json").write_text("{}")
     with pytest.raises(Damaged, match="without state, digest, round, rounds"):
         simulate(TRIAL, folder=tmp_path)
-    (finding,) = examine(tmp_path)
-    set_aside(finding.path)
+    assert len(set_aside(tmp_path)) == 1
     assert is_whole(tmp_path)
 
 
@@ -259,7 +265,7 @@ def test_files_of_another_trial_are_refused(name, tmp_path):
         simulate(TRIAL, folder=folder)
     (finding,) = examine(folder)
     assert "of another trial" in finding.problem
-    set_aside(finding.path)
+    set_aside(folder)
     assert is_whole(folder)
 
 

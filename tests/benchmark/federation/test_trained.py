@@ -122,8 +122,7 @@ def test_a_changed_copy_does_not_run_and_is_written_again(damage, signed, own_ne
         load(folder, trust=True)
     assert "IT RUNS" not in capsys.readouterr().out
     if signed:
-        (finding,) = examine(folder)
-        set_aside(finding.path)
+        assert set_aside(folder) == [folder / "source.damaged"]
         file.write_text(code)
         task = {"name": "digits", "clients": 6, "model": f"{file}:network"}
         simulate({"task": task, "algorithm": "fedavg", "rounds": 8}, folder=folder)  # it has ended
