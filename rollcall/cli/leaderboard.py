@@ -66,9 +66,9 @@ def leaderboard(
     as many rounds and seeds. For other experiments it is a ranking of your own runs, or else of the kept ones; with
     --against or --overall the kept runs of other cells count too, under the same conditions and after as many rounds.
     """
-    for option, given in {"--format": form, "--html": html}.items():
-        if as_json and given is not None:
-            raise SettingError(f"{option} is not allowed with --json; leave one of them out")
+    if as_json and (form is not None or html is not None):
+        extra = "--html" if form is None else "--format"
+        raise SettingError(f"{extra} is not allowed with --json; leave one of them out")
     from rollcall.leaderboard import leaderboards, render
     from rollcall.leaderboard.paper.reproduction import Judged
     from rollcall.leaderboard.paper.sentences import claims_list
