@@ -59,7 +59,7 @@ def record(model: Participation, rounds: int) -> Bool[np.ndarray, "T m"]:
 
 def write(mask: Bool[np.ndarray, "T m"], path: str | Path) -> None:
     """Write a mask, true where a client is active, so that `trace` replays it; the ending of the path is the format."""
-    path = Path(path)
+    path = Path(path).resolve()
     if path.suffix not in (".npy", ".npz", ".csv", ".parquet"):
         raise ValueError(f"{str(path)!r} is not allowed; must be a .npy, .npz, .csv or .parquet file")
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -77,6 +77,9 @@ def write(mask: Bool[np.ndarray, "T m"], path: str | Path) -> None:
             table = table.sort_values(["round", "client"], kind="stable")
             (table.to_csv if path.suffix == ".csv" else table.to_parquet)(scratch, index=False)
         scratch.replace(path)
+    except OSError as error:  # a full disk names no file
+        error.filename = str(path)
+        raise
     finally:
         scratch.unlink(missing_ok=True)
 

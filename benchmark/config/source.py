@@ -59,11 +59,6 @@ def _text(file: str) -> str | None:
     return decoded(Path(file)) if Path(file).is_file() else None
 
 
-def source_at(file: Path) -> "Source":
-    """The source that a file has now."""
-    return Source(str(file), decoded(file))
-
-
 def decoded(file: Path) -> str:
     """The text of a file.
 

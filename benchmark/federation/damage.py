@@ -64,17 +64,16 @@ def _findings(folder: Path) -> list[Finding]:
         return [*findings, Finding(damage.file, damage.reason, again)]
     if is_mapping and run.settings.exists() and (fault := run.altered_settings()):
         findings.append(Finding(run.settings, fault, again))
-    if run.settings.exists() and (fault := run.altered_copies()):
-        copies = folder / "source"
-        findings.append(Finding(copies if copies.exists() else run.settings, f"copies in source/ {fault}", again))
-    digest, model = status.get("digest", ""), folder / "model.npz"
-    if run.checkpoint.exists() and (fault := fault_of_checkpoint(run.checkpoint, digest)):
+    copies, model = folder / "source", folder / "model.npz"
+    if is_mapping and run.settings.exists() and copies.exists() and (fault := run.altered_copies()):
+        findings.append(Finding(copies, fault, again))
+    if run.checkpoint.exists() and (fault := fault_of_checkpoint(run.checkpoint, status.get("digest", ""))):
         findings.append(Finding(run.checkpoint, fault, "the next run starts from round 0"))
     if fault := run.altered():
         return lost(fault)
     if "analysis" not in status.get("settings", {}):
         missing = "missing" if status.get("finished") else ""
-        if fault := fault_of_models(model, digest) if model.exists() else missing:
+        if fault := fault_of_models(model, status) if model.exists() else missing:
             said = "finished" if status.get("finished") else status.get("state")
             advice = "the next run continues from the checkpoint and writes both files again"
             findings.append(Finding(run.status_file, f"it says {said}, but model.npz is {fault}", advice))

@@ -30,7 +30,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from filelock import FileLock, Timeout
 
-from rollcall.benchmark.config.digest import flatten
+from rollcall.benchmark.config.digest import flatten, own_code
 from rollcall.benchmark.config.errors import SettingError
 from rollcall.benchmark.config.source import package_code
 from rollcall.benchmark.config.text import command, counted, parsed
@@ -244,8 +244,7 @@ class RunFolder:
     def reopen(self) -> dict[str, Any]:
         """Record that the run goes on, before its files change, as they are signed later. Returns the status."""
         status = self.status
-        for key in ("settings", "copies"):
-            status.get("signature", {}).pop(key, None)
+        status.get("signature", {}).pop("settings", None)
         if status:
             self._write(lasting=True, **status | {"state": "running"})
         return status
@@ -274,19 +273,26 @@ class RunFolder:
         if not self.settings.is_file():
             return "missing"
         signed = self.status.get("signature", {}).get("settings")
-        return ALTERED if signed not in (None, self._signed_settings()["settings"]) else ""
+        return ALTERED if signed not in (None, self._digest_of_settings()) else ""
 
     def altered_copies(self) -> str:
-        """The difference between source/ and what status.json says of it; empty if there is none, or not known."""
-        signed = self.status.get("signature", {}).get("copies")
-        return ALTERED if signed not in (None, self._signed_settings()["copies"]) else ""
+        """What is wrong with the copies in source/ that trial.yaml names; empty if nothing, or if it is not known."""
+        known = self.status.get("sources", {}).values()
+        named = own_code(parsed(self.settings.read_text(encoding="utf-8"))) if known else ()
+        for name in dict.fromkeys(Path(one.rpartition(":")[0]).name for one in named if ".py:" in one):
+            copy = self.path / "source" / name
+            if not copy.is_file():
+                return f"{name} is missing"
+            if hashlib.sha256(copy.read_bytes()).hexdigest()[:10] not in known:
+                return f"{name} {ALTERED}"
+        return ""
 
     def restore_settings(self, trial: "Spec") -> None:
         """Write trial.yaml and the copies of a run that ended again."""
         self.save_settings(trial)
         status = self.status
         if "signature" in status:
-            status["signature"] |= self._signed_settings()
+            status["signature"]["settings"] = self._digest_of_settings()
             self._write(lasting=True, **status | {"updated": time.time()})  # MLflow copies it again
 
     def ends_with(self, **changes: Any) -> None:
@@ -334,10 +340,10 @@ class RunFolder:
         """Record and sign that t rounds are done, before their checkpoint is written."""
         self._update(round=t, signature=self._signature())
 
-    def save_models(self, model: np.ndarray, server: np.ndarray, buffers: Mapping[str, np.ndarray]) -> None:
-        """Write the final model (as evaluated) and the server's model, each [d], and the buffers by name."""
+    def save_models(self, t: int, model: np.ndarray, server: np.ndarray, buffers: Mapping[str, np.ndarray]) -> None:
+        """Write the models after t rounds, as evaluated and the server's, each [d], and the buffers by name."""
         arrays = {"model": model, "server": server} | {f"buffer/{name}": value for name, value in buffers.items()}
-        arrays["trial"] = np.array(self._status["digest"])
+        arrays |= {"trial": np.array(self._status["digest"]), "rounds": np.array(t)}
         with replacing(self.path / "model.npz", lasting=True) as scratch, scratch.open("wb") as file:
             np.savez(file, **arrays)  # type: ignore[arg-type, unused-ignore]
 
@@ -407,13 +413,13 @@ class RunFolder:
     def models(self) -> dict[str, np.ndarray]:
         """The arrays of model.npz: `model` and `server`, each [d], and `buffer/NAME`.
 
-        Raises Damaged: model.npz is missing, cannot be read, or is of another trial.
+        Raises Damaged: model.npz is missing, cannot be read, or is of another trial or after other rounds.
         """
         file = self.path / "model.npz"
-        if fault := fault_of_models(file, self.status.get("digest", "")):
+        if fault := fault_of_models(file, self.status):
             raise Damaged(file, fault)
         with np.load(file) as arrays:
-            return {name: arrays[name] for name in arrays if name != "trial"}
+            return {name: arrays[name] for name in arrays if name not in ("trial", "rounds")}
 
     def save_settings(self, trial: "Spec") -> None:
         """Write trial.yaml once, so that a later start on a full disk cannot cut it off."""
@@ -426,14 +432,11 @@ class RunFolder:
                 else:
                     file.replace(target)
 
-    def _signed_settings(self) -> dict[str, str]:
-        """The digests of trial.yaml and of the copies in source/."""
-        files = [file for file in sorted((self.path / "source").glob("*")) if file.is_file()]
-        copies = {file.name: _digest(file.read_bytes()) for file in files}
-        return {"settings": _digest(self.settings.read_bytes()), "copies": _digest(json.dumps(copies).encode())}
+    def _digest_of_settings(self) -> str:
+        return _digest(self.settings.read_bytes())
 
     def _signature(self, content: bytes | None = None) -> dict[str, Any]:
-        """The number of evaluations, and digests of them and of the settings. A power cut loses none of them any more.
+        """The number of evaluations, and digests of them and of trial.yaml. A power cut loses none of them any more.
 
         Args:
             content: of metrics.jsonl; by default as it is.
@@ -450,7 +453,7 @@ class RunFolder:
         if (rows := whole.count(b"\n")) < self._rows:
             told = f"{self.metrics}: it has {counted(rows, 'evaluation')}, and the run wrote {self._rows}"
             raise SettingError(f"{told}; another process changed it. Rerun the command")
-        return {"rows": rows, "metrics": _digest(whole)} | self._signed_settings()
+        return {"rows": rows, "metrics": _digest(whole), "settings": self._digest_of_settings()}
 
     def _update(self, **changes: Any) -> None:
         clocks = {
@@ -498,10 +501,15 @@ def remove(folder: Path) -> None:
 def replacing(file: Path, lasting: bool = False) -> Iterator[Path]:
     """A path to write to. It replaces the file at the end; if writing fails, the file stays as it was.
 
+    What is no file, such as a pipe, is written to directly.
+
     Args:
         file: to replace.
         lasting: whether a power cut must leave the old file or the new one, whole; this takes some milliseconds.
     """
+    if file.exists() and not file.is_file():
+        yield file
+        return
     scratch = file.with_name(f"{file.name}.{os.getpid()}{SCRATCH}")  # two processes may write it at once
     try:
         yield scratch
@@ -544,17 +552,24 @@ def fault_of_checkpoint(file: Path, trial: str) -> str:
     return "of another trial" if trial and content.get("trial", trial) != trial else ""
 
 
-def fault_of_models(file: Path, trial: str) -> str:
-    """The fault of model.npz of a trial with this digest, if it is known; empty if there is none."""
+def fault_of_models(file: Path, status: Mapping[str, Any]) -> str:
+    """The fault of model.npz of a run with this status; empty if there is none.
+
+    A longer run of the trial may have been killed when it had written its model, and not that it ended.
+    """
     if fault := fault_of_archive(file):
         return fault
+    trial, ended = status.get("digest", ""), status.get("finished") or status.get("diverged")
     with np.load(file) as arrays:
         try:
             model, server, of = arrays["model"], arrays["server"], str(arrays.get("trial", trial))
+            rounds = int(arrays.get("rounds", ended or 0))
         except (KeyError, ValueError):
             return "without `model` and `server`"
     if not (model.dtype.kind == server.dtype.kind == "f" and model.ndim == 1 and model.shape == server.shape):
         return "without two models of one size"
+    if ended and rounds != ended:
+        return f"of {counted(rounds, 'round')}"
     return "of another trial" if trial and of != trial else ""
 
 

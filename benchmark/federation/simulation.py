@@ -25,7 +25,6 @@ from lightning.pytorch.trainer.states import TrainerFn
 from rollcall.benchmark.config.base import load_yaml
 from rollcall.benchmark.config.digest import from_copies, own_code
 from rollcall.benchmark.config.errors import SettingError, at
-from rollcall.benchmark.config.source import source_at
 from rollcall.benchmark.config.trial import Trial
 from rollcall.benchmark.engines import FlatTask, float32_products, kernels_of_one_thread
 from rollcall.benchmark.federation.build import PRECISIONS, build, copied, device_of, objective
@@ -197,14 +196,11 @@ def load(folder: Path | str, *, trust: bool = False) -> Result:
             f"{run.path} names code that is not the suite's: {', '.join(code)}. To run it, read {run.path / 'source'} "
             "and then say trust=True, or --trust"
         )
-    known, copies = run.status.get("sources", {}), run.path / "source"
-    if fault := run.altered_copies():
-        raise Damaged(copies, fault)
-    for name, digest in known.items():  # before any of it runs
-        if not (copies / name).is_file() or source_at(copies / name).digest[:10] != digest:
-            raise SettingError(f"{copies / name} is not allowed; it is not the code of this run any more")
+    if fault := run.altered_copies():  # before any of it runs
+        raise SettingError(f"{run.path / 'source'}: {fault}; rerun the command of the run, which writes it again")
     trial = Trial.read(from_copies(settings, run.path))
-    changed = [source.file for source in trial.sources if known and source.digest[:10] not in known.values()]
+    known = run.status.get("sources", {}).values()
+    changed = [source.file for source in trial.sources if known and source.digest[:10] not in known]
     if changed:  # of a package
         raise SettingError(f"{changed[0]} is not allowed with {run.path}; it is not the code of this run any more")
     # A finished run that is being continued for more rounds keeps the model of the rounds that are done.
@@ -266,7 +262,7 @@ class Records(Callback):
         buffers = {name: _numpy(value) for name, value in zip(flat.buffer_names, flat.buffers_(), strict=True)}
         if self.run is not None:
             if not self.diverged or not self.run.finished:  # a shorter run that finished here keeps its model
-                self.run.save_models(model, server, buffers)
+                self.run.save_models(federation.t, model, server, buffers)
             if self.diverged:
                 self.run.end_as_diverged(federation.t, self.diverged)
             else:

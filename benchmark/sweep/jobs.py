@@ -16,7 +16,7 @@ from rollcall.benchmark.config.base import load_yaml
 from rollcall.benchmark.config.digest import digest, own_code
 from rollcall.benchmark.config.errors import SettingError, at, listed
 from rollcall.benchmark.config.metric import Metric
-from rollcall.benchmark.config.source import contributed_line, source_at
+from rollcall.benchmark.config.source import Source, contributed_line, decoded
 from rollcall.benchmark.config.trial import Analysis, Trial
 from rollcall.benchmark.federation.build import build, content_of
 from rollcall.benchmark.federation.module import Federation
@@ -80,7 +80,7 @@ class Job:
         named = own_code(load_yaml(self.folder.settings)) if self.trial.sources else ()
         ran = self.folder.status.get("sources", {}).values()
         files = {Path(one.rpartition(":")[0]) for one in named if ".py:" in one}
-        is_other = (not one.is_file() or source_at(one).digest[:10] not in ran for one in files)
+        is_other = (not one.is_file() or Source(str(one), decoded(one)).digest[:10] not in ran for one in files)
         return bool(ran) and any(is_other)  # earlier versions recorded none
 
     def restore(self) -> None:

@@ -500,7 +500,7 @@ class _Attempt(tune.Callback, tune.Stopper):
             self.held[folder.name] = held
         home.reopen()  # the driver may be killed between two files, so they come in the order of a run
         files = [file.relative_to(folder) for file in folder.glob("**/*") if file.is_file() and file.name != "lock"]
-        late = {"last.ckpt": 1, "status.json": 2}
+        late = {"last.ckpt": 1, "model.npz": 2, "status.json": 3}
         for file in sorted(files, key=lambda file: late.get(file.name, 0)):
             (home.path / file).parent.mkdir(parents=True, exist_ok=True)
             with replacing(home.path / file) as target:

@@ -60,5 +60,6 @@ def main() -> None:
     except OSError as error:
         if error.filename is None and error.errno not in (errno.ENOSPC, errno.EDQUOT):
             raise
-        print(f"error: {error.filename or 'a file'}: cannot be read or written ({error.strerror})", file=sys.stderr)
+        reason = error.strerror or error
+        print(f"error: {error.filename or 'a file'}: cannot be read or written ({reason})", file=sys.stderr)
         sys.exit(2)

@@ -66,9 +66,10 @@ def doctor(
     """
     there(store)
     folders = run_folders(store)
-    findings = [finding for folder in folders for finding in examine(folder)]
+    damaged = {folder: found for folder in folders if (found := examine(folder))}
+    findings = [finding for found in damaged.values() for finding in found]
     lines = [f"{finding.path}: {finding.problem}; {finding.advice}" for finding in findings]
-    lines += [f"set aside: {path}" for folder in folders for path in (set_aside(folder) if fix else ())]
+    lines += [f"set aside: {path}" for folder in (damaged if fix else ()) for path in set_aside(folder)]
     lines.append(f"{counted(len(folders), 'run folder')}, {len(findings)} damaged")
     if findings and not fix:
         lines.append(f"To set them aside: {command('doctor', store, '--fix')}")
@@ -178,7 +179,7 @@ def export(
     state = load(run, trust=trust).module().state_dict()
     file = Path(f"{run.resolve().name}.pt") if to is None else to
     file.parent.mkdir(parents=True, exist_ok=True)
-    with replacing(file) as scratch, scratch.open("wb") as stream:
+    with replacing(file.resolve()) as scratch, scratch.open("wb") as stream:
         torch.save(state, stream)
     numbers = sum(tensor.numel() for tensor in state.values())
     print(f"Wrote {file}: {counted(len(state), 'tensor')}, {counted(numbers, 'number')}.")

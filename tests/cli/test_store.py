@@ -84,6 +84,10 @@ def test_an_exported_model_is_loaded_by_the_printed_lines(capsys, tmp_path):
     code, out, _ = rollcall(capsys, "export", str(tmp_path / "run"), "--to", str(file))
     assert code == 0
     assert f"Wrote {file}: 2 tensors, 650 numbers." in out
+    link = tmp_path / "link.pt"
+    link.symlink_to(file)
+    assert rollcall(capsys, "export", str(tmp_path / "run"), "--to", str(link))[0] == 0
+    assert link.is_symlink()
     names = {"torch": torch, "network": nn.Sequential(nn.Flatten(), nn.Linear(64, 10))}
     for line in out.splitlines():
         if line.startswith("  "):

@@ -63,6 +63,22 @@ def test_a_damaged_file_is_found_and_set_aside(name, tmp_path):
     assert is_whole(folder)
 
 
+def test_the_model_of_a_longer_run_that_was_killed_is_not_that_of_the_shorter(tmp_path, monkeypatch):
+    """It was killed when it had written its model, and not yet that it ended."""
+    simulate(TRIAL | {"rounds": 10}, folder=tmp_path)
+    before = (tmp_path / "status.json").read_text()
+    simulate(TRIAL, folder=tmp_path)
+    status = json.loads(before) | {"state": "running", "rounds": 20}
+    status["signature"].pop("settings")
+    (tmp_path / "status.json").write_text(json.dumps(status))
+    with pytest.raises(Damaged, match=r"model.npz is damaged \(of 20 rounds\)"):
+        load(tmp_path)
+    (finding,) = examine(tmp_path)
+    assert finding.problem == "it says finished, but model.npz is of 20 rounds"
+    set_aside(tmp_path)
+    assert is_whole(tmp_path)
+
+
 def test_nothing_is_set_aside_in_a_run_that_began_meanwhile(tmp_path):
     stopped(tmp_path)
     cut(tmp_path / "last.ckpt")
