@@ -59,16 +59,15 @@ def leaderboard(
 ) -> None:
     """Print an experiment's table, and write it with a figure.
 
-    With --json nothing is written.
+    With --json nothing is written but the pages of --html.
 
     For a paper's experiment it is the paper's table, printed numbers beside measured ones, and the paper's claims. Your
     own runs, from the run folders in the store or an MLflow server, replace kept results of the same cell if they have
     as many rounds and seeds. For other experiments it is a ranking of your own runs, or else of the kept ones; with
     --against or --overall the kept runs of other cells count too, under the same conditions and after as many rounds.
     """
-    if as_json and (form is not None or html is not None):
-        extra = "--html" if form is None else "--format"
-        raise SettingError(f"{extra} is not allowed with --json; leave one of them out")
+    if as_json and form is not None:
+        raise SettingError("--format is not allowed with --json; leave one of them out")
     from rollcall.leaderboard import leaderboards, render
     from rollcall.leaderboard.paper.reproduction import Judged
     from rollcall.leaderboard.paper.sentences import claims_list

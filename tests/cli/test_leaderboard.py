@@ -54,13 +54,6 @@ def test_forms_and_metrics(file, capsys):
     assert "\n\\begin{tabular}{lrrr}\n" in rollcall(capsys, "leaderboard", file, "--format", "latex")[1]
 
 
-def test_json_writes_no_pages(file, tmp_path, capsys):
-    code, out, err = rollcall(capsys, "leaderboard", file, "--json", "--html", tmp_path / "pages")
-    assert (code, out) == (2, "")
-    assert err == "error: --html is not allowed with --json; leave one of them out\n"
-    assert not (tmp_path / "pages").exists()
-
-
 def test_without_results_nothing_was_run_and_the_next_step_can_be_copied(file, capsys):
     """The file's path, and the store if it is not the default; quoted for a shell."""
     code, _, err = rollcall(capsys, "leaderboard", file, "--mine")
