@@ -60,6 +60,6 @@ def main() -> None:
     except OSError as error:
         if error.filename is None and error.errno not in (errno.ENOSPC, errno.EDQUOT):
             raise
-        reason = error.strerror or error
-        print(f"error: {error.filename or 'a file'}: cannot be read or written ({reason})", file=sys.stderr)
+        why = error.strerror or error
+        print(f"error: {error.filename or 'a file'}: cannot be read or written ({why})", file=sys.stderr)
         sys.exit(2)
