@@ -80,22 +80,6 @@ class Board:
             raise SettingError(f"{name}: trial.rounds: is missing; it must be given")
         return board
 
-    def with_seeds(self, first: int | None) -> "Board":
-        """The board with searches of other seeds, from a first one on, which is another rule; None: itself.
-
-        Raises SettingError: final runs have one of these seeds.
-        """
-        if first is None:
-            return self
-        seeds = tuple(range(first, first + len(self.search.seeds)))
-        if taken := {*seeds} & {int(seed) for seed in self.experiment.axes["seed"].values()}:
-            raise SettingError(
-                f"seed: {first} is not allowed; final runs have the seed {min(taken)}. Use 2000, for example"
-            )
-        search = self.search.model_copy(update={"seeds": seeds})
-        name = f"{self.name}-from{first}"
-        return Board(self.experiment.model_copy(update={"search": search, "name": name}), search)
-
     @cached_property
     def rule(self) -> str:
         """The digest of all that is the same for every method: settings, conditions, search, window of the mean."""

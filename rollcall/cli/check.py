@@ -154,9 +154,6 @@ def enter(
     space: Annotated[
         str, typer.Option(metavar="OPTION=DOMAIN", help="The option to search. Default: the class's search_space.")
     ] = "",
-    seed: Annotated[
-        int | None, typer.Option(min=0, help="First seed of other searches; not allowed in entries.")
-    ] = None,
     executor: opt.ExecutorChoice = None,
     gpus: opt.Gpus = "0",
     store: opt.Store = STORE,
@@ -170,7 +167,7 @@ def enter(
     from rollcall.benchmark.search.entry import Method
     from rollcall.benchmark.search.entry import enter as run
 
-    chosen = Board.read(board).with_seeds(seed)
+    chosen = Board.read(board)
     entrants: list[Method] = []
     for text in methods:
         algorithm = chosen.methods[text] if text in chosen.methods else parse_part("method", text)
@@ -189,11 +186,9 @@ def enter(
     files = {entry.method: entry.write(store / chosen.name) for entry in entries}
     for entry in entries:
         also = [*(["--trust"] if entry.own_code else []), *([] if board == chosen.name else ["--board", board])]
-        verify = f" Verify it: {command('check', files[entry.method], *also)}"
-        say(f"In {files[entry.method]}.{verify if seed is None else ' Other seeds are not allowed on the board.'}")
-    if seed is None:
-        words = ["leaderboard", board, *(["--against", entries[0].method] if entries[0].own_code else [])]
-        say(f"The board with it: {command(*words, store=store)}")
+        say(f"In {files[entry.method]}. Verify it: {command('check', files[entry.method], *also)}")
+    words = ["leaderboard", board, *(["--against", entries[0].method] if entries[0].own_code else [])]
+    say(f"The board with it: {command(*words, store=store)}")
 
 
 def _conform(label: str, algorithm: object) -> None:
