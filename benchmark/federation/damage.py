@@ -8,14 +8,8 @@ from typing import NamedTuple
 from yaml import YAMLError
 
 from rollcall.benchmark.config.text import parsed
-from rollcall.benchmark.federation.run_folder import (
-    ASIDE,
-    Damaged,
-    InUse,
-    RunFolder,
-    fault_of_checkpoint,
-    fault_of_models,
-)
+from rollcall.benchmark.federation.faults import fault_of_checkpoint, fault_of_models
+from rollcall.benchmark.federation.run_folder import ASIDE, Damaged, InUse, RunFolder
 
 
 class Finding(NamedTuple):
