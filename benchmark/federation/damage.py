@@ -33,6 +33,7 @@ def set_aside(folder: Path) -> list[Path]:
 
 
 def _findings(folder: Path) -> list[Finding]:
+    """What is damaged in a run folder that no other process writes to."""
     run = RunFolder(folder)
 
     def lost(reason: str) -> list[Finding]:

@@ -53,6 +53,7 @@ SCRATCH = ".new"
 """The ending of a file or folder that is not written yet."""
 
 ALTERED = "changed after the run wrote it"
+"""The fault of a file whose digest is not that of the run."""
 
 
 class InUse(SettingError):
@@ -242,7 +243,7 @@ class RunFolder:
             self._update(**self._end, signature=self._signature())
 
     def reopen(self) -> dict[str, Any]:
-        """Record that the run goes on, before its files change, as they are signed later. Returns the status."""
+        """Record that the run goes on, before its files change; trial.yaml is signed later. Returns the status."""
         status = self.status
         status.get("signature", {}).pop("settings", None)
         if status:
@@ -288,7 +289,7 @@ class RunFolder:
         return ""
 
     def restore_settings(self, trial: "Spec") -> None:
-        """Write trial.yaml and the copies of a run that ended again."""
+        """Write trial.yaml and the copies in source/ again, of a run that has ended."""
         self.save_settings(trial)
         status = self.status
         if "signature" in status:

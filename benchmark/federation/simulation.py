@@ -201,7 +201,7 @@ def load(folder: Path | str, *, trust: bool = False) -> Result:
     trial = Trial.read(from_copies(settings, run.path))
     known = run.status.get("sources", {}).values()
     changed = [source.file for source in trial.sources if known and source.digest[:10] not in known]
-    if changed:  # of a package
+    if changed:  # in an installed package, of which no copy runs
         raise SettingError(f"{changed[0]} is not allowed with {run.path}; it is not the code of this run any more")
     # A finished run that is being continued for more rounds keeps the model of the rounds that are done.
     return _stored(run, trial.model_copy(update={"rounds": run.finished or trial.rounds}))

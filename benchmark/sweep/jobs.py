@@ -84,7 +84,7 @@ class Job:
         return bool(ran) and any(is_other)  # earlier versions recorded none
 
     def restore(self) -> None:
-        """Write trial.yaml and source/ of a run that ended again, if damaged or if files that it names were moved."""
+        """Write trial.yaml and source/ of an ended run again, if they are damaged or name files that were moved."""
         folder = self.folder
         if not self.ended or folder.in_use:
             return

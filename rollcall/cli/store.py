@@ -112,8 +112,8 @@ def clean(
             if _why_stale(RunFolder(folder), known) == stale[folder]:
                 remove(folder)
     left = len(stale) - len(chosen)
-    gone = [folder for folder in chosen if not (delete and folder.exists())]
-    done = f"{counted(len(gone), 'run folder')} {'deleted' if delete else 'to delete with --yes'}"
+    affected = [folder for folder in chosen if not (delete and folder.exists())]
+    done = f"{counted(len(affected), 'run folder')} {'deleted' if delete else 'to delete with --yes'}"
     more = f"; {left} more with --unlisted" if left else ""
     say(f"In {home}: {done}{more}")
 
